@@ -83,11 +83,11 @@ def _walked(start: tuple[str, int], way: Any) -> int:
 
 
 def _drawn(workspace_id: int, start: tuple[str, int]) -> int:
-    from webapp.lineage.drawing import drawn
+    from webapp.lineage.drawing import draw_graph
     from webapp.lineage.graph import STEPS, surroundings
 
     found = surroundings(workspace_id, start, STEPS)
-    drawn(workspace_id, found, named=True)
+    draw_graph(workspace_id, found, named=True)
     return len(found.columns)
 
 

@@ -87,7 +87,7 @@ class _Process:
 _process = _Process()
 
 
-def on() -> bool:
+def is_on() -> bool:
     return any(os.environ.get(name) for name in ENDPOINTS)
 
 
@@ -104,7 +104,7 @@ def span(
     The span belongs to the span around it, or to the one that `parent` (a traceparent) names. An exception that leaves the block marks
     it as failed, with only the exception's class.
     """
-    if not on() or _process.ready() is None:
+    if not is_on() or _process.ready() is None:
         return nullcontext(SILENT)
     return _told(name, kind, attributes or {}, parent)
 
@@ -144,7 +144,7 @@ def job(service: str, name: str, attributes: Mapping[str, Value | None] | None =
     """
     serve(service)
     with span(name, "CONSUMER", attributes, os.environ.get(PARENT.upper())) as told:
-        if on() and _process.tracer is not None:
+        if is_on() and _process.tracer is not None:
             _process.parent = import_module("opentelemetry.context").get_current()
         yield told
     _process.parent = None
@@ -160,7 +160,7 @@ def flush() -> None:
 def carried() -> dict[str, str]:
     """`traceparent` of the present span, for a header or an environment; empty if there is none."""
     found: dict[str, str] = {}
-    if on() and _process.tracer is not None:
+    if is_on() and _process.tracer is not None:
         import_module("opentelemetry.trace.propagation.tracecontext").TraceContextTextMapPropagator().inject(found)
     return {PARENT: found[PARENT]} if PARENT in found else {}
 

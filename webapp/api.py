@@ -23,9 +23,9 @@ from webapp.accounts.api import router as accounts
 from webapp.accounts.authentication.credentials import SessionAuth, TokenAuth
 from webapp.annotation.api import routers as annotation
 from webapp.core.api import router as installation
-from webapp.core.forms.error_messages import worded
+from webapp.core.forms.error_messages import error_text
 from webapp.core.health import DATABASE_AWAY
-from webapp.core.problems import UNNAMED, Problem, told
+from webapp.core.problems import UNNAMED, Problem, error_body
 from webapp.core.requests.limits import TooMany
 from webapp.core.requests.openapi import DescribedAPI
 from webapp.core.requests.strict_query import known_query
@@ -110,7 +110,7 @@ def error(
     extra: dict[str, object] | None = None,
 ) -> HttpResponse:
     """An error response. `extra` is what a program needs to recover, such as the draft that is stored now."""
-    return api.create_response(request, told(request, code, message, fields) | (extra or {}), status=status)
+    return api.create_response(request, error_body(request, code, message, fields) | (extra or {}), status=status)
 
 
 @api.exception_handler(ValidationError)
@@ -132,7 +132,7 @@ def _refused(errors: list[DictStrAny], body: object) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for each in errors:
         told = found.setdefault(_path(each["loc"], body), [])
-        if (words := worded(each)) not in told:
+        if (words := error_text(each)) not in told:
             told.append(words)
     deeper = {path.rpartition(".")[0] for path in found}
     return {path: _one_of(told) for path, told in found.items() if len(told) == 1 or path not in deeper}

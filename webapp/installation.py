@@ -141,7 +141,7 @@ def audit_log(request: HttpRequest) -> HttpResponse:
         "query": urlencode(asked),
         "head": chain.head(),
         "receiver": settings.AUDIT_SYSLOG,
-        "sending": syslog.standing() if settings.AUDIT_SYSLOG else None,
+        "sending": syslog.receiver_standing() if settings.AUDIT_SYSLOG else None,
     }
     return render(request, "installation/audit.html", context)
 
@@ -229,7 +229,7 @@ def uses(workspaces: Sequence[Workspace]) -> list[Use]:
             members.get(each.pk, 0),
             running[each.pk],
             imports.get(each.pk, none),
-            quotas.of(each.pk, known),
+            quotas.limits_of(each.pk, known),
             each.pk in known,
         )
         for each in workspaces

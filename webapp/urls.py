@@ -5,7 +5,7 @@ from django.urls import include, path, re_path
 from webapp import installation, metrics, reference
 from webapp.agents import llms, mcp
 from webapp.api import api
-from webapp.core.requests.unknown_websockets import Nowhere
+from webapp.core.requests.unknown_websockets import UnknownWebsocketConsumer
 from webapp.experiments.live import consumers
 from webapp.home import home
 from webapp.identity import directory_views as directories
@@ -60,7 +60,7 @@ urlpatterns = [
 websocket_urlpatterns = [
     *consumers.websocket_urlpatterns,
     *notices.websocket_urlpatterns,
-    re_path("", Nowhere.as_asgi()),
+    re_path("", UnknownWebsocketConsumer.as_asgi()),
 ]
 
 handler400 = "webapp.core.views.bad_request"

@@ -25,7 +25,7 @@ def take_up_lost() -> None:
 
 @shared_task(name="workers.upkeep.watch_runs")
 def watch_runs() -> None:
-    cluster.look()
+    cluster.refresh()
     tracking.mark_lost(since=runs.watch())
     human_grades.ask_waiting()
     chains.watch()

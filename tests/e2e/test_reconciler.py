@@ -39,7 +39,7 @@ def test_an_administrator_sees_what_was_heard_what_was_compared_and_what_was_men
     expect(page.get_by_role("heading", name="Nothing has differed")).to_be_visible()
     is_for_everybody(page, f"empty-{theme}-{width}")
     run = request.getfixturevalue("launch")()
-    reconciling.heard()
+    reconciling.record_answer()
     for kind in reconciling.KINDS:
         reconciling.compared(kind, 12, 2)
     told = {"attempt": 1, "believed": "running", "ray": "does not know the job", "done": DONE}

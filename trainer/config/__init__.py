@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from .errors import ConfigInvalid, FieldProblem, worded
+from .errors import ConfigInvalid, FieldProblem, item_text
 from .field_suggestions import closest_field
 from .objectives.knobs import NO_CAP
 from .objectives.policy import CHOICES
@@ -93,7 +93,7 @@ def _problem(item: Any, schema: type[RecipeConfig]) -> FieldProblem:
     path = ".".join(loc)
     if item["type"] == "extra_forbidden" and (near := closest_field(schema, loc)):
         return FieldProblem(path, f"unknown key; did you mean {near}?")
-    return FieldProblem(path, worded(item))
+    return FieldProblem(path, item_text(item))
 
 
 def _no_phase(loc: list[str], value: Any, schema: type[RecipeConfig]) -> str:

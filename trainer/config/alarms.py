@@ -137,7 +137,7 @@ def heading(signals: Sequence[str]) -> str:
     )
 
 
-def told(data: AlarmData, step: int) -> str:
+def alarm_text(data: AlarmData, step: int) -> str:
     """The alarm in a sentence or two."""
     whose = f" of the {_ROLES.get(data.role, data.role)}" if data.role else ""
     if data.signal == HELD_OUT:

@@ -28,7 +28,7 @@ _LEAST = {
 """{type: what is said if one is the least, and what is counted}"""
 
 
-def worded(item: Any) -> str:
+def item_text(item: Any) -> str:
     """An error of pydantic (an item of `ValidationError.errors()`) in the words of our forms; pydantic's own where none are known."""
     found = {name: _shown(value) for name, value in item.get("ctx", {}).items()}
     if item["type"] == "extra_forbidden":

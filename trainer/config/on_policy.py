@@ -204,7 +204,7 @@ class OnPolicyConfig(RecipeConfig):
                 "phases",
                 "responses that earlier steps sampled (runner.spread) belong to the phase before; remove the phases",
             )
-        if self.phases and (why := phases.why_not(self.runner.kind, self.runner.replay, self.optim.processes)):
+        if self.phases and (why := phases.refusal(self.runner.kind, self.runner.replay, self.optim.processes)):
             yield FieldProblem("phases", f"{why}; remove the phases")
         yield from phases.problems(self.phases, self.steps, self.evaluation)
         for place, phase in enumerate(self.phases):

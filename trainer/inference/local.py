@@ -18,7 +18,7 @@ from .decoders import body, make_ready, masks, tree_inputs
 from .draw import draw_tokens, uniforms
 from .prefix import PrefixTree, pack
 from .products import laid_out
-from .quantised import held, layers_of
+from .quantised import held_tensors, layers_of
 from .sampling import FinishReason, SampleFinished, SampleRequest, SampleResult, SamplingProgress, tokens_of
 from .weights import Weights
 
@@ -41,7 +41,7 @@ class LocalSampler:
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_batch: int = 64) -> None:
         make_ready(model)
         self._model = model.eval().requires_grad_(False)
-        self._parameters: Weights = held(model)
+        self._parameters: Weights = held_tensors(model)
         self.rounded = layers_of(model)
         """Names of weights that the model holds as whole numbers, each with its largest number; it accepts them only in this form
         (`quantised.as_held`).

@@ -69,7 +69,7 @@ def in_whole_numbers(model: PreTrainedModel, kind: Rounded, parts: int = 1) -> P
     return model
 
 
-def held(model: nn.Module) -> dict[str, Tensor]:
+def held_tensors(model: nn.Module) -> dict[str, Tensor]:
     """The tensors that a push replaces, by name: parameters, and the rounded layers' whole numbers and scales."""
     found: dict[str, Tensor] = dict(model.named_parameters())
     for name, module in model.named_modules():

@@ -144,7 +144,7 @@ class ChatClient:
 
     async def _attempt(self, request: ChatRequest, data: bytes, attempt: int) -> ChatReply:
         """One attempt, reported to programs that follow traces: the model and the number of tokens, never the texts."""
-        asked = self._asked(request, attempt) if tracing.on() else {}
+        asked = self._asked(request, attempt) if tracing.is_on() else {}
         with tracing.span(f"chat {self.target.model}", "CLIENT", asked) as told:
             try:
                 reply = await self._replied(data, attempt)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from trainer.config.errors import ConfigInvalid, FieldProblem, worded
+from trainer.config.errors import ConfigInvalid, FieldProblem, item_text
 
 from .base import BaseSpec, Kind, Order, OrderedSpec
 from .kinds import criteria, pairwise, rationales, rubrics
@@ -71,4 +71,4 @@ def digest(spec: BaseSpec, asked: str) -> str:
 
 def _problem(item: Any) -> FieldProblem:
     path = ".".join(str(part) for part in item["loc"][1:])  # the first part only repeats the kind
-    return FieldProblem(path, worded(item))
+    return FieldProblem(path, item_text(item))

@@ -39,7 +39,7 @@ class CriterionPower:
     share: Estimate
 
 
-def held(met_RK: Sequence[Met]) -> list[CriterionPower]:
+def criterion_powers(met_RK: Sequence[Met]) -> list[CriterionPower]:
     """One entry per criterion; rows are responses. Raises ValueError for rows of different lengths."""
     return [
         CriterionPower(

@@ -41,9 +41,7 @@ class Console:
             case DevicesData(learner=learner, sampler=sampler):
                 return f"trains on {learner}{f', samples on {sampler}' if sampler else ''}"
             case AlarmData() as alarm:
-                return (
-                    f"alarm: {alarms.title(alarm.signal, alarm.subject, alarm.role)}. {alarms.told(alarm, event.step)}"
-                )
+                return f"alarm: {alarms.title(alarm.signal, alarm.subject, alarm.role)}. {alarms.alarm_text(alarm, event.step)}"
             case ProgressData(phase=phase, done=done, total=total) if self._verbose:
                 return f"{phase} {done}/{total}"
             case _:

@@ -23,7 +23,7 @@ KEPT = 2
 """The number of older checkpoints whose values are kept: the newest may not be whole yet, and workers score ahead of it."""
 
 
-def who(part: RewardPart, services: Services) -> str:
+def part_identity(part: RewardPart, services: Services) -> str:
     """A name for the judge or service of the part. It changes if the answers may change."""
     if judge := services.judges.get(part.asks_judge):
         return judge.key

@@ -10,7 +10,7 @@ from trainer.config.rewards.parts import RewardPart
 from . import kinds
 from .composition import Composed, compose
 from .guard import reason
-from .journal import Notes, who
+from .journal import Notes, part_identity
 from .parts import Item, Part, Services, valued
 
 LASTING = ("http", "python", "reward_model")
@@ -48,7 +48,7 @@ async def _patiently(
     part: RewardPart, items: Sequence[Item], services: Services, wait: Wait, journal: Notes | None, ran: Ran
 ) -> list[Part]:
     lasting = journal if part.kind in LASTING or part.asks_judge else None
-    asked = who(part, services)
+    asked = part_identity(part, services)
     found: list[Part | None] = [lasting.get(part, asked, item) if lasting else None for item in items]
     while open_places := [place for place, known in enumerate(found) if known is None]:
         started = time.monotonic()

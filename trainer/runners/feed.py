@@ -138,7 +138,7 @@ class Feed:
         except EngineLost:
             raise
         except Exception as error:  # all responses of this step
-            problem = said(error)
+            problem = error_text(error)
             del self._open[version]
             opened.running.close()
             return [Ended(key, None, version, problem=problem) for key in opened.keys]
@@ -156,7 +156,7 @@ class Feed:
             try:
                 opened.running.join(each.key, each.request)
             except ValueError as error:
-                problems.append(Ended(each.key, None, each.version, problem=said(error)))
+                problems.append(Ended(each.key, None, each.version, problem=error_text(error)))
                 continue
             opened.keys.add(each.key)
             free -= 1
@@ -183,6 +183,6 @@ class Feed:
         return self._open[each.version]
 
 
-def said(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Kind and last line of an error: some errors, such as a MemoryError, have no text."""
     return ": ".join([type(error).__name__, *str(error).strip().splitlines()[-1:]])

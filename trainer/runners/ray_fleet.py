@@ -21,7 +21,7 @@ from trainer.inference.weights import Weights
 from trainer.loops.session.errors import RunFailed
 from trainer.rollouts import Reward, RewardSetup
 
-from .feed import AttemptKey, SampleJob, said
+from .feed import AttemptKey, SampleJob, error_text
 from .fleet import Alive, Report, SampleDone, ScoreDone, ScoreWaits, WorkerDown, WorkerUp
 from .placement import Look, Places, RolePlace, reserve
 from .work import Results, RewardWorker, RolloutWorker, ScoredGroup, ScoreJob, Waits
@@ -265,7 +265,7 @@ class RayFleet:
             if isinstance(error.cause, EngineLost):
                 self._lost(member, str(error.cause))  # the actor lives, but its engine does not
             else:
-                self._raised(call, said(error.cause or error))
+                self._raised(call, error_text(error.cause or error))
             return
         except (
             RayActorError,

@@ -13,7 +13,7 @@ from trainer.rewards.written_rubrics import FACTS
 
 from . import writing_metrics
 from .base import AnsweredQuestion
-from .estimates import mean, told
+from .estimates import estimate_metrics, mean
 
 _OF_RUBRICS = ("eval/rubric_", "eval/human_rubrics", "eval/format_rate", "eval/unreadable", "eval/criteria")
 _STEP = ("writing/format_rate", "writing/unreadable", "writing/criteria")
@@ -43,7 +43,7 @@ def of_evaluation(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
     examples = [str(each.facts[FACTS]["example"]) for each in answers]
     right = [_right(judged) for judged in said]
     accuracy = bootstrap_ratio(right, [1.0] * len(right), clusters=examples, share=True)
-    found = told("accuracy", "pairs", accuracy)
+    found = estimate_metrics("accuracy", "pairs", accuracy)
     both = [judged for judged in said if judged and all("verdict" in each for each in judged)]
     found["eval/ordered_pairs"] = float(len(both))
     agree = mean(len({each["verdict"] == each["people"] for each in judged}) == 1 for judged in both)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from trainer.metrics.estimate import Estimate
 
 
-def told(key: str, count: str, found: Estimate) -> dict[str, float]:
+def estimate_metrics(key: str, count: str, found: Estimate) -> dict[str, float]:
     """The estimate as held-out metrics: `eval/KEY` and both ends of its interval if it has one, `eval/COUNT` with its n.
     Without `count` the n is left out.
     """

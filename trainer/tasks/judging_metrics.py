@@ -14,7 +14,7 @@ from trainer.judges.kinds.rationales import FLAWS, RESTS_ON
 from trainer.metrics.estimate import Estimate, bootstrap_ratio
 
 from .base import AnsweredQuestion
-from .estimates import mean, told
+from .estimates import estimate_metrics, mean
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
 # words that reasons and questions use for any pair
@@ -81,7 +81,7 @@ def of_evaluation(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
         ("rc", "reasoned_pairs", lambda each: each.shown("rationale").get("rc")),
         ("ap", "reasoned_pairs", lambda each: each.parts["rationale"].value if _known(each, "rationale") else None),
     ):
-        found |= told(key, count, _over_pairs(pairs.values(), value))
+        found |= estimate_metrics(key, count, _over_pairs(pairs.values(), value))
     agreed = [agree for both in pairs.values() if (agree := _agree(both)) is not None]
     found["eval/ordered_pairs"] = float(len(agreed))
     if agreed:

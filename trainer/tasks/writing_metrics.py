@@ -15,7 +15,7 @@ from trainer.metrics.rubricbench import Alignment, alignment, alignments
 from trainer.rewards.written_rubrics import FACTS
 
 from .base import AnsweredQuestion
-from .estimates import mean, told
+from .estimates import estimate_metrics, mean
 
 Scores = tuple[float | None, float | None]
 """The scores of the preferred answer and of the other."""
@@ -33,16 +33,16 @@ def of_evaluation(answers: Sequence[AnsweredQuestion]) -> dict[str, float]:
     pairs: dict[str, list[AnsweredQuestion]] = defaultdict(list)
     for each in answers:
         pairs[each.key].append(each)
-    found = told("preference_accuracy", "pairs", _accuracy(list(pairs.values())))
+    found = estimate_metrics("preference_accuracy", "pairs", _accuracy(list(pairs.values())))
     scores = [_scores(each) for each in pairs.values()]
     examples = [_example(group) for group in pairs.values()]
     d = cohens_d([chosen for chosen, _ in scores], [rejected for _, rejected in scores], examples)
-    found |= told("cohens_d", "", d) | {"eval/scored_pairs": float(d.n)}
+    found |= estimate_metrics("cohens_d", "", d) | {"eval/scored_pairs": float(d.n)}
     aligned = _aligned(pairs.values())
     found["eval/human_rubrics"] = float(sum(each is not None for each in aligned))
     for name, share in alignments(aligned).items():
         if name != "precision" and aligned:
-            found |= told(f"rubric_{name}", "", share)
+            found |= estimate_metrics(f"rubric_{name}", "", share)
     return found | {f"eval/{key}": value for key, value in _habits(answers).items() if value is not None}
 
 

@@ -174,7 +174,7 @@ def open_comments(project: Project) -> dict[str, int]:
     return dict(found.annotate(count=Count("id")).order_by())
 
 
-def held(project: Project) -> int:
+def open_seats(project: Project) -> int:
     """The number of seats that people have open now."""
     return Assignment.objects.filter(
         project=project, state=Assignment.State.CLAIMED, lease_until__gt=timezone.now()

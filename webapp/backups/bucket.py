@@ -250,7 +250,7 @@ class Bucket:
         return BackupProblem(buckets.no_such(self.title, self._by))
 
     def _said(self, error: BaseError) -> BackupProblem:
-        return BackupProblem(buckets.said(error, self.title, self._by))
+        return BackupProblem(buckets.error_text(error, self.title, self._by))
 
 
 class _Download:

@@ -19,7 +19,9 @@ UNNAMED = {  # code and message of an error that has none of its own, by status
 }
 
 
-def told(request: "HttpRequest", code: str, message: str, fields: list[dict[str, str]] | None = None) -> dict[str, Any]:
+def error_body(
+    request: "HttpRequest", code: str, message: str, fields: list[dict[str, str]] | None = None
+) -> dict[str, Any]:
     """The format of every error of the API: a code for programs, a message for people, the wrong fields, and an id to quote."""
     return {"error": {"code": code, "message": message, "fields": fields or [], "id": getattr(request, "id", "")}}
 

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 
-from .problems import told
+from .problems import error_body
 from .requests.middleware import ViewGuard
 from .views import problem
 
@@ -110,7 +110,7 @@ def _refusal(address: str, file: "UploadedFile[bytes]") -> tuple[str, int] | Non
 
 
 def _refused(request: HttpRequest, why: str, status: int) -> HttpResponse:
-    answer = told(request, "file_refused" if status == 422 else "not_scanned", why)
+    answer = error_body(request, "file_refused" if status == 422 else "not_scanned", why)
     if request.path.startswith("/api/v1/"):
         return JsonResponse(answer, status=status)
     if request.headers.get("HX-Request"):  # told in a corner of the page; 422 would be put into the form's place

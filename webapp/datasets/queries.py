@@ -186,7 +186,7 @@ def appearances(example: Example) -> QuerySet[VersionMember]:
     return held.select_related("version").order_by("-version__number")
 
 
-def beside(member: VersionMember) -> dict[str, int]:
+def neighbour_positions(member: VersionMember) -> dict[str, int]:
     """{"before": id, "after": id} of the neighbours of this example in its version, if it has them."""
     places = {member.position - 1: "before", member.position + 1: "after"}
     rows = VersionMember.objects.filter(version_id=member.version_id, position__in=places)

@@ -71,14 +71,14 @@ def flat(config: Any, prefix: str = "") -> dict[str, Any]:
     return out
 
 
-def worded(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A config's value as people type it in a query."""
     if value is None:
         return "none"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
-        return ", ".join(map(worded, value))
+        return ", ".join(map(value_text, value))
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -99,7 +99,7 @@ def config_facts(config: dict[str, Any], *, texts: bool = False) -> list[Fact]:
             if math.isfinite(value):
                 found.append(Fact(Source.CONFIG, path, number=float(value)))
         else:
-            found.append(Fact(Source.CONFIG, path, text=worded(value)[:MAX_TEXT].replace("\0", "")))
+            found.append(Fact(Source.CONFIG, path, text=value_text(value)[:MAX_TEXT].replace("\0", "")))
     return found
 
 

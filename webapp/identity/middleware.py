@@ -7,7 +7,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from webapp.accounts.models import Membership
-from webapp.core.problems import told
+from webapp.core.problems import error_body
 from webapp.core.requests.middleware import ViewGuard
 
 from . import second_factor
@@ -37,7 +37,7 @@ class SecondFactorMiddleware(ViewGuard):
         if name in OPEN or (name or "").startswith(("mfa_", "account_")):
             return None
         if request.path.startswith("/api/v1/"):
-            return JsonResponse(told(request, "second_factor", WHY), status=403)
+            return JsonResponse(error_body(request, "second_factor", WHY), status=403)
         if request.headers.get("HX-Request"):
             return HttpResponse(status=204, headers={"HX-Redirect": reverse("mfa_index")})
         return redirect("mfa_index")

@@ -76,7 +76,7 @@ class DrawnGraph:
         return ", ".join(line.above.name for line in self.lines if line.below is box)
 
 
-def drawn(workspace_id: int, found: Surroundings, *, named: bool) -> DrawnGraph:
+def draw_graph(workspace_id: int, found: Surroundings, *, named: bool) -> DrawnGraph:
     """`named`: whether the reader may know who the people are."""
     boxes = _boxes(workspace_id, found, named)
     of = {node: box for box in boxes for node in box.nodes}

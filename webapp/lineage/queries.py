@@ -12,7 +12,7 @@ from webapp.evaluation import queries as evaluations
 from webapp.evaluation.models import Evaluation
 from webapp.judging.models import JudgeVersion
 
-from .drawing import DrawnGraph, drawn
+from .drawing import DrawnGraph, draw_graph
 from .edges import EDGES
 from .graph import surroundings
 from .kinds import KINDS, LineageKind, fetched
@@ -71,7 +71,7 @@ def graph(
     """The row and the graph around it. `named` as for `walked`. Raises Http404."""
     row = fetched(membership, kind, row_id)
     found = surroundings(membership.workspace_id, (kind, row_id), levels)
-    return row, drawn(membership.workspace_id, found, named=named and may_name(membership))
+    return row, draw_graph(membership.workspace_id, found, named=named and may_name(membership))
 
 
 def evaluations_of(workspace_id: int, judge_id: int, most: int) -> list[Evaluation]:

@@ -124,7 +124,7 @@ def record(request: HttpRequest, membership: Membership) -> HttpResponse:
     given = read_body(request, m.RecordModel)
     row = access.logged_write(membership, given.run_id)
     with transaction.atomic():
-        services.held(row)  # two notes at the same moment are both kept
+        services.locked_run(row)  # two notes at the same moment are both kept
         try:
             notes = [*json.loads(row.tags.get(HIDDEN, "[]")), json.loads(given.model_json)]
         except ValueError:

@@ -37,7 +37,7 @@ def unread(membership: Membership) -> int:
     return notices(membership, unread=True)[:MANY].count()
 
 
-def gone(rows: Sequence[Notice]) -> frozenset[tuple[str, int]]:
+def deleted_things(rows: Sequence[Notice]) -> frozenset[tuple[str, int]]:
     """(kind, id) of things that have been deleted since: a link would lead nowhere. A query for each kind."""
     about = {(row.about, row.subject) for row in rows} | {("sweep", row.sweep) for row in rows if row.sweep}
     there: set[tuple[str, int]] = set()

@@ -33,7 +33,7 @@ def notices(request: HttpRequest) -> HttpResponseBase:
     except Invalid:
         return redirect("notices")
     context = {
-        "told": words.folded(found.items, queries.gone(found.items)),
+        "told": words.folded(found.items, queries.deleted_things(found.items)),
         "next": found.next,
         "only_unread": unread,
         "any_unread": any(row.read_at is None for row in found.items),

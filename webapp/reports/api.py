@@ -23,7 +23,7 @@ def reports(
 ) -> dict[str, Any]:
     membership = access.may_read(require(request))
     found = page(queries.reports(membership.workspace_id, archived=archived), cursor, limit)
-    return {"items": [s.told(row) for row in found.items], "next": found.next}
+    return {"items": [s.page_json(row) for row in found.items], "next": found.next}
 
 
 @router.post("/reports", response={201: s.ReportPageOut}, summary="Write a report")
@@ -105,4 +105,8 @@ def restore_version(request: HttpRequest, report_id: s.Id, number: s.Number) -> 
 
 
 def _whole(row: ReportPage, version: ReportPageVersion) -> dict[str, Any]:
-    return {**s.told(row), "body": version.body, "saved_by": str(version.created_by) if version.created_by else None}
+    return {
+        **s.page_json(row),
+        "body": version.body,
+        "saved_by": str(version.created_by) if version.created_by else None,
+    }

@@ -66,7 +66,7 @@ def one(reader: ReportReader, block: ReportBlock) -> ShownBlock:
 
 
 def _chart(reader: ReportReader, block: ReportBlock) -> tuple[Sequence[str], dict[str, Any]]:
-    source = sources.found(reader, block)
+    source = sources.block_runs(reader, block)
     given = block.given
     recipes = list(reader.runs.filter(pk__in=source.ids).order_by("pk").values_list("recipe", flat=True))
     facts = {
@@ -92,7 +92,7 @@ def _rollout(reader: ReportReader, block: ReportBlock) -> tuple[Sequence[str], d
     given = block.given
     run = reader.runs.filter(pk=given["run"]).first()
     if run is None:
-        raise NothingToShow(sources.gone([given["run"]]))
+        raise NothingToShow(sources.deleted_text([given["run"]]))
     phase, index = given.get("phase", "train"), given.get("response", 1)
     row = queries.rollout(run, given)
     if row is None:

@@ -79,7 +79,7 @@ def _shown(reader: ReportReader, block: ReportBlock) -> Iterator[Origin]:
         return
     try:
         if block.kind == "chart":
-            yield from ((run, None, None) for run in sources.found(reader, block).ids)
+            yield from ((run, None, None) for run in sources.block_runs(reader, block).ids)
         else:
             _, facts = tables.table(reader, block)
             yield from ((run, None, None) for row in facts["rows"] for run in row.ids)

@@ -113,7 +113,7 @@ class ReportShareList(Schema):
     next: str | None
 
 
-def told(row: ReportPage) -> dict[str, Any]:
+def page_json(row: ReportPage) -> dict[str, Any]:
     return {
         "id": row.pk,
         "title": row.title,

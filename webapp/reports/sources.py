@@ -27,7 +27,7 @@ class BlockRuns:
     notes: tuple[str, ...] = ()
 
 
-def found(reader: ReportReader, block: ReportBlock) -> BlockRuns:
+def block_runs(reader: ReportReader, block: ReportBlock) -> BlockRuns:
     """The runs that it names or its query finds. Raises NothingToShow."""
     if "runs" in block.given:
         return _numbered(reader, block.given["runs"])
@@ -61,13 +61,15 @@ def _numbered(reader: ReportReader, wanted: Sequence[int]) -> BlockRuns:
     ids = [run_id for run_id in wanted if run_id in there]
     lost = [run_id for run_id in wanted if run_id not in there]
     if not ids:
-        raise NothingToShow(gone(lost))
+        raise NothingToShow(deleted_text(lost))
     return BlockRuns(
-        ids, {"ids": ",".join(map(str, ids))}, (SOME_GONE if reader.is_stranger else gone(lost),) if lost else ()
+        ids,
+        {"ids": ",".join(map(str, ids))},
+        (SOME_GONE if reader.is_stranger else deleted_text(lost),) if lost else (),
     )
 
 
-def gone(ids: Sequence[int]) -> str:
+def deleted_text(ids: Sequence[int]) -> str:
     named = ", ".join(map(str, ids[:MOST_NAMED])) + (
         f" and {len(ids) - MOST_NAMED} others" if len(ids) > MOST_NAMED else ""
     )

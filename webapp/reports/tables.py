@@ -52,7 +52,7 @@ class TableRow:
 
 def table(reader: ReportReader, block: ReportBlock) -> tuple[Sequence[str], dict[str, Any]]:
     """The notes of the block and the context of its table. Raises sources.NothingToShow."""
-    found = sources.found(reader, block)
+    found = sources.block_runs(reader, block)
     apart, most = block.given.get("seeds") == "apart", block.given.get("most", ROWS)
     wanted = tuple(name for name in block.given.get("columns", COLUMNS) if not (reader.is_stranger and name in PEOPLE))
     layout = Layout(sources.asked(reader, block), block.given.get("sort", queries.NEWEST), wanted)

@@ -118,7 +118,7 @@ def used(workspace_id: int) -> int:
 
 
 def _check_quota(workspace_id: int, run: Run, path: str, size: int) -> None:
-    limit = quotas.of(workspace_id).logged_bytes
+    limit = quotas.limits_of(workspace_id).logged_bytes
     if limit is None:
         return
     before = Artifact.objects.filter(run=run, path=FOLDER + path).values_list("bytes", flat=True).first() or 0

@@ -59,7 +59,7 @@ def save(
         if row is None:
             row = services.begin(membership, where, LoggedRun.Door.MLFLOW, name=name[:120])
             services.settle(membership, row, state=State.FINISHED)
-        run = services.held(row)
+        run = services.locked_run(row)
         found = SavedModel.objects.create(row=row, key=key, name=name, kind=kind, step=run.step, **kept)
         audit.record(membership, membership.user, "run.model_logged", run, name=str(run), model=name)
     return found
@@ -87,7 +87,7 @@ def change(
 ) -> SavedModel:
     """Says more about a model. The same again changes nothing. Raises Invalid."""
     with transaction.atomic():
-        services.held(model.row)
+        services.locked_run(model.row)
         found = SavedModel.objects.select_for_update(no_key=True).get(pk=model.pk)
         gone = set(without)
         left: dict[str, Any] = {name: value for name, value in found.tags.items() if name not in gone}
@@ -110,7 +110,7 @@ def measured(membership: Membership, row: LoggedRun, values: Iterable[ModelValue
         return
     models = {key: of(membership, key, write=True) for key in {each.model for each in newest.values()}}
     with transaction.atomic():
-        services.held(row)  # of two requests about this run, the second sees what the first has kept
+        services.locked_run(row)  # of two requests about this run, the second sees what the first has kept
         known = {
             (each.saved.key, each.key, each.dataset, each.digest): each
             for each in SavedMetric.objects.select_related("saved").filter(row=row, saved__in=models.values())

@@ -135,7 +135,7 @@ def log(
         if not 0 <= point.step <= LAST_STEP:
             raise Invalid("This step cannot be stored.", {f"metrics.{place}.step": f"must be 0 to {LAST_STEP:,}"})
     with transaction.atomic():
-        run = held(row)
+        run = locked_run(row)
         spoke(row, run)
         fields: dict[str, Any] = {}
         if params:
@@ -169,7 +169,7 @@ def settle(
 ) -> None:
     """The state that the program reports: it may end a run and continue with it as often as it likes. Raises Invalid, Conflict."""
     with transaction.atomic():
-        run = held(row)
+        run = locked_run(row)
         LoggedRun.objects.filter(pk=row.pk).update(lost_at=None)
         run.heartbeat_at = timezone.now()
         moved = state is not None and state != run.state
@@ -261,7 +261,7 @@ def erase_deleted() -> int:
     return erased
 
 
-def held(row: LoggedRun) -> Run:
+def locked_run(row: LoggedRun) -> Run:
     """The run under its lock, and `row` as it is now: two programs that log at once wait for one another."""
     run = Run.objects.with_names().select_for_update(of=("self",), no_key=True).get(pk=row.run_id)
     row.refresh_from_db(fields=["tags", "deleted_at"])

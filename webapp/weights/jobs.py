@@ -10,7 +10,7 @@ from django.utils import timezone
 from webapp.core.background import liveness
 from webapp.core.distributed import cluster, reconciling
 from webapp.core.distributed.ray_client import RayClient, RayJob
-from webapp.core.distributed.ray_jobs import LEASE, Entrypoint, RayJobKind, ask, death, kill, last_lines, said
+from webapp.core.distributed.ray_jobs import LEASE, Entrypoint, RayJobKind, ask, death, job_text, kill, last_lines
 from webapp.inference.folders import stored
 
 from . import line, resources, tokens
@@ -48,7 +48,7 @@ def launch(pk: int) -> float | None:
     job = WeightsJob.objects.select_related("workspace", "model__base", "version__dataset").filter(pk=pk).first()
     if job is None:
         return None
-    cluster.look()  # first: the places depend on the resources
+    cluster.refresh()  # first: the places depend on the resources
     if not _claim(job):
         return None
     return WEIGHTS.hand_over(
@@ -139,6 +139,6 @@ def _finish(job: WeightsJob, reason: str, client: RayClient | None, found: RayJo
         WeightsJob.objects.select_for_update(no_key=True).get(pk=job.pk)
         if move(job, State.STOPPED if job.state == State.STOPPING else State.FAILED, problem=reason):
             as_what = "counts as stopped" if job.state == State.STOPPED else "was given up as failed"
-            WEIGHTS.repaired(job, believed=believed, ray=said(found), done=f"{reason}, so it {as_what}")
+            WEIGHTS.repaired(job, believed=believed, ray=job_text(found), done=f"{reason}, so it {as_what}")
             told = (WeightsLogLine(job=job, level="error", message=line) for line in (f"{reason}.", *lines))
             WeightsLogLine.objects.bulk_create(told)

@@ -32,12 +32,12 @@ def by_workspace(expects: bool = False) -> dict[int, JobResources]:
     return held
 
 
-def taken(expects: bool = False) -> JobResources:
+def taken_resources(expects: bool = False) -> JobResources:
     return sum(by_workspace(expects).values(), JobResources())
 
 
 def check(workspace_id: int, params: dict[str, object]) -> None:
     """Raises ConfigInvalid at the field: a job that asks for more than its workspace may hold would wait for ever."""
-    most = quotas.of(workspace_id).gpus
+    most = quotas.limits_of(workspace_id).gpus
     if most is not None and asked(params).gpus > most:
         raise ConfigInvalid([FieldProblem("resources.gpus", quotas.too_many_gpus(most))])

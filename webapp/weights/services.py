@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from pydantic import ValidationError
 
-from trainer.config.errors import ConfigInvalid, FieldProblem, worded
+from trainer.config.errors import ConfigInvalid, FieldProblem, item_text
 from trainer.config.fields import Section
 from webapp.accounts.models import Membership, User, Workspace
 from webapp.core.auditing import audit
@@ -307,7 +307,7 @@ def _checked(schema: type[Section], params: dict[str, Any]) -> dict[str, Any]:
     try:
         return schema.model_validate(params).model_dump(mode="json")
     except ValidationError as error:
-        problems = [FieldProblem(".".join(map(str, item["loc"])), worded(item)) for item in error.errors()]
+        problems = [FieldProblem(".".join(map(str, item["loc"])), item_text(item)) for item in error.errors()]
         raise ConfigInvalid(problems) from error
 
 

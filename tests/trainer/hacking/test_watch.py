@@ -27,12 +27,13 @@ def test_each_signal_has_its_words() -> None:
 
 def test_an_alarm_in_words() -> None:
     data = AlarmData(signal="phrase", subject="so to say", since=6, share=0.5, before=0.014, paid=3.2, places=())
-    assert alarms_in_words.told(data, 7) == (
+    assert alarms_in_words.alarm_text(data, 7) == (
         "50% of the responses of step 7 say “so to say”; 1% at first, more since step 6. They earn more than others of their prompt."
     )
     later = AlarmData(signal="later", since=6, share=0.5, before=0, places=())
     assert (
-        alarms_in_words.told(later, 7) == "50% of the responses of step 7 show later; 0% at first, more since step 6."
+        alarms_in_words.alarm_text(later, 7)
+        == "50% of the responses of step 7 show later; 0% at first, more since step 6."
     )
     assert alarms_in_words.title("panel", "other") == "The reward leaves “other” behind"
 

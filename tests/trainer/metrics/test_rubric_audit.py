@@ -4,24 +4,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.metrics.rubric_audit import as_json, association, held, related, sensitivity
+from trainer.metrics.rubric_audit import as_json, association, criterion_powers, related, sensitivity
 
 T, F = True, False
 MET = st.integers(1, 4).flatmap(lambda k: st.lists(st.lists(st.booleans(), min_size=k, max_size=k), max_size=8))
 
 
 def test_what_always_or_never_holds() -> None:
-    found = held([[T, F, T, None], [T, F, F, None], [T, F, None, T]])
+    found = criterion_powers([[T, F, T, None], [T, F, F, None], [T, F, None, T]])
     assert [each.power for each in found] == ["all_meet", "none_meets", "discriminates", "unknown"]
     assert [each.share.value for each in found] == [1, 0, 0.5, 1]
     assert [each.share.missing for each in found] == [0, 0, 1, 2]
-    assert held([[None], [None]])[0].share.undefined == "no verdict"
-    assert held([]) == []
+    assert criterion_powers([[None], [None]])[0].share.undefined == "no verdict"
+    assert criterion_powers([]) == []
 
 
 def test_rows_of_different_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match=r"\[1, 2\] criteria"):
-        held([[T], [T, F]])
+        criterion_powers([[T], [T, F]])
 
 
 def test_association_by_hand() -> None:
@@ -83,12 +83,12 @@ def test_the_order_of_responses_changes_no_value(rows, random) -> None:
     for one, other in zip(before, after, strict=True):
         for name in ("shift", "swing", "flips"):
             assert getattr(other, name).value == pytest.approx(getattr(one, name).value)
-    assert [h.share.value for h in held(shuffled)] == [h.share.value for h in held(rows)]
+    assert [h.share.value for h in criterion_powers(shuffled)] == [h.share.value for h in criterion_powers(rows)]
 
 
 def test_the_json_form_holds_all_three_tables() -> None:
     rows, points = [[T, F], [F, T]] * 3, [1.0, 1.0]
-    found = as_json(held(rows), related(rows, points), sensitivity(rows, points))
+    found = as_json(criterion_powers(rows), related(rows, points), sensitivity(rows, points))
     assert found["criteria"][0]["power"] == "discriminates"
     assert found["related"][0]["kind"] == "conflicting" and found["related"][0]["phi"]["value"] == -1
 

@@ -87,7 +87,7 @@ def test_the_spans_of_a_step_show_what_each_worker_did_meanwhile(
     def noting(own: Sequence[TimePiece], beside: Iterable[TimePiece]) -> SpansData:
         pieces = list(beside)
         reported.update(piece.name for piece in pieces)
-        return timeline.told(own, pieces)
+        return timeline.spans_data(own, pieces)
 
     monkeypatch.setattr(spans, "told", noting)
     make_async(async_config(AHEAD | {"workers": 2})).run()

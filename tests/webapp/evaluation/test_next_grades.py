@@ -47,7 +47,7 @@ def test_grades_of_one_person_narrow_the_interval_to_the_wanted_width(team):
     assert interval(twice) < interval(once)
     assert interval(twice) / 2 == pytest.approx(0.15, abs=0.02), "the plan rests on what the first 20 show"
     assert [each["dataset"] for each in twice.config["graded"]] == [
-        next_grades.made(each).version.dataset_id for each in (row, once)
+        next_grades.project_of(each).version.dataset_id for each in (row, once)
     ]
     assert twice.rerun_of == once and twice.benchmark == row.benchmark
 

@@ -13,7 +13,7 @@ from webapp.experiments.models import RunSlot
 from webapp.inference.models import RegisteredModel
 from webapp.lineage import edges
 from webapp.lineage import graph as graphs
-from webapp.lineage.drawing import HEIGHT, WIDTH, drawn
+from webapp.lineage.drawing import HEIGHT, WIDTH, draw_graph
 from webapp.lineage.graph import surroundings
 
 from .test_lineage import World
@@ -28,7 +28,7 @@ def world(team) -> World:
 
 def seen(world, start, levels=2, named=True):
     """{(column, name)} and {(name above, name below)}."""
-    made = drawn(world.team.workspace.pk, surroundings(world.team.workspace.pk, start, levels), named=named)
+    made = draw_graph(world.team.workspace.pk, surroundings(world.team.workspace.pk, start, levels), named=named)
     lines = {(line.above.name, line.below.name) for line in made.lines}
     return {(box.column, box.name) for box in made.boxes}, lines, made
 

@@ -49,7 +49,7 @@ def test_a_version_in_object_storage_joins_the_registry(speaker, bucket, tiny): 
     config = json.loads(tiny["config.json"])
     assert model.facts["model_type"] == config["model_type"]
     assert model.facts["weight_bytes"] == len(tiny["model.safetensors"])
-    folder = Path(stored.here(ModelSource(path=model.path), model.workspace_id).path)
+    folder = Path(stored.local_source(ModelSource(path=model.path), model.workspace_id).path)
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == tiny
     told = stored.links(model.workspace_id, [ModelSource(path=model.path)], model.path)
     assert {file.path for file in told.files} == tiny.keys() and all(file.urls for file in told.files)
@@ -59,7 +59,7 @@ def test_a_version_in_object_storage_joins_the_registry(speaker, bucket, tiny): 
     assert version(speaker, f"runs:/{run}/final")["touchstone.model"] != str(model.pk)
     for name, template in (("summaries 1", tiny["chat_template.jinja"]), ("summaries 2", b"{{ messages }}")):
         found = RegisteredModel.objects.get(name=name)
-        there = Path(stored.here(ModelSource(path=found.path), found.workspace_id).path)
+        there = Path(stored.local_source(ModelSource(path=found.path), found.workspace_id).path)
         assert (there / "chat_template.jinja").read_bytes() == template, name
 
 

@@ -62,7 +62,7 @@ def test_limits_are_set_on_the_page_and_wrong_ones_told_at_their_field(team, as_
     assert wrong.content.count(b'class="error"') == 2
     as_owner.post("/installation/limits", {"running_runs": "4"})
     as_owner.post(page, {"imports_at_once": "2", "import_gb": "1.5", "gpus": "6"})
-    assert quotas.of(team.workspace.pk) == quotas.Limits(4, 2, 3 * 2**29, gpus=6)
+    assert quotas.limits_of(team.workspace.pk) == quotas.Limits(4, 2, 3 * 2**29, gpus=6)
     assert "at most 4 runs at once, no limit on imports" in shown(as_owner.get("/installation"))
     assert b'value="1.5"' in as_owner.get(page).content
     assert as_owner.get("/installation/workspaces/999999").status_code == 404

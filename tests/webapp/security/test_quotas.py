@@ -27,10 +27,10 @@ def test_a_workspace_has_its_own_limits_and_else_those_of_the_installation(team)
     owner = team.owner.user
     quotas.change(owner, None, quotas.Limits(running_runs=4, import_bytes=GB))
     quotas.change(owner, team.workspace, quotas.Limits(running_runs=1))
-    assert quotas.of(team.workspace.pk) == quotas.Limits(1, None, GB)
-    assert quotas.of(team.outsider.workspace_id) == quotas.Limits(4, None, GB)
+    assert quotas.limits_of(team.workspace.pk) == quotas.Limits(1, None, GB)
+    assert quotas.limits_of(team.outsider.workspace_id) == quotas.Limits(4, None, GB)
     quotas.change(owner, team.workspace, quotas.Limits())
-    assert quotas.of(team.workspace.pk).running_runs == 4
+    assert quotas.limits_of(team.workspace.pk).running_runs == 4
     assert Quota.objects.count() == 2
     assert AuditEntry.objects.filter(workspace=team.workspace, action="quota.changed").count() == 3
     with pytest.raises(Invalid) as refused:

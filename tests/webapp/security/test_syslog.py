@@ -95,10 +95,10 @@ def test_what_was_not_taken_is_sent_again(team, entries, receiver):
     address = f"tcp://127.0.0.1:{receiver.port}"
     receiver.deaf = True
     assert syslog.send(address) == 0
-    assert syslog.standing().waiting == len(entries) and syslog.standing().problem
+    assert syslog.receiver_standing().waiting == len(entries) and syslog.receiver_standing().problem
     receiver.deaf = False
     assert syslog.send(address) == len(entries) == len(receiver.read)
-    assert syslog.standing() == syslog.ReceiverStanding(0, "")
+    assert syslog.receiver_standing() == syslog.ReceiverStanding(0, "")
 
 
 def test_a_receiver_that_is_away_keeps_nothing_waiting(entries, caplog):
@@ -106,7 +106,7 @@ def test_a_receiver_that_is_away_keeps_nothing_waiting(entries, caplog):
         line.bind(("127.0.0.1", 0))
         port = line.getsockname()[1]
     assert syslog.send(f"tcp://127.0.0.1:{port}") == 0
-    assert "was not sent" in caplog.text and "refused" in syslog.standing().problem
+    assert "was not sent" in caplog.text and "refused" in syslog.receiver_standing().problem
 
 
 @pytest.mark.parametrize("scheme", ["udp", "unix"])
@@ -139,7 +139,7 @@ def test_over_tls_the_certificate_is_looked_at(entries, tmp_path, monkeypatch):
     context.load_cert_chain(trusted)
     receiver = Receiver(lambda line: context.wrap_socket(line, server_side=True))
     address = f"tls://localhost:{receiver.port}"
-    assert syslog.send(address) == 0 and "CERTIFICATE_VERIFY_FAILED" in syslog.standing().problem
+    assert syslog.send(address) == 0 and "CERTIFICATE_VERIFY_FAILED" in syslog.receiver_standing().problem
     monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
     assert syslog.send(address) == len(entries)
     assert [row["seal"] for row in receiver.told()] == [each.pk for each in entries]

@@ -47,7 +47,7 @@ def test_the_strictest_of_a_persons_workspaces_counts_whichever_is_open(team):
         client = browser(membership)
         away(client, 21)
         assert not inside(client)
-    assert time_outs.of(team.annotator.user).idle == timedelta(minutes=20)
+    assert time_outs.time_outs_of(team.annotator.user).idle == timedelta(minutes=20)
     assert "20 minutes without use" in browser(both).get("/settings/profile").content.decode()
 
 

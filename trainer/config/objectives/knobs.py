@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
-from ..errors import ConfigInvalid, FieldProblem, worded
+from ..errors import ConfigInvalid, FieldProblem, item_text
 from ..fields import Section, knob
 
 AdvantageName = Literal["group_std", "centred", "leave_one_out", "remax", "batch"]
@@ -208,7 +208,7 @@ def parse_parameters(schema: type[P], raw: dict[str, Any]) -> P:
             [
                 FieldProblem(
                     ".".join(str(part) for part in item["loc"]),
-                    f"unknown here; known: {known}" if item["type"] == "extra_forbidden" else worded(item),
+                    f"unknown here; known: {known}" if item["type"] == "extra_forbidden" else item_text(item),
                 )
                 for item in error.errors()
             ]

@@ -317,7 +317,7 @@ def label_problems(phases: Sequence[Phase], known: Mapping[str, Labels]) -> Iter
                 )
 
 
-def why_not(kind: str, replay: int, processes: int) -> str:
+def refusal(kind: str, replay: int, processes: int) -> str:
     """The reason why such a run cannot have phases; empty if it can."""
     if kind == "async":
         return "the workers of an asynchronous run sample ahead of its steps"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.config import OnPolicyConfig
-from trainer.config.alarms import ALWAYS_OR_NEVER, FLAT, NOT_SOLVED, SOLVED, told
+from trainer.config.alarms import ALWAYS_OR_NEVER, FLAT, NOT_SOLVED, SOLVED, alarm_text
 from trainer.contracts import AlarmData
 from trainer.rollouts import Trajectory, flat_groups, group_rewards, one_of_each
 
@@ -60,7 +60,7 @@ class FlatSteps:
             places=(),
             role=self._role,
         )
-        tell.log(told(found, step), "warning")
+        tell.log(alarm_text(found, step), "warning")
         tell.alarm(found)
         self._row, self._told = [], True
 

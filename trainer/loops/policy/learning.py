@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from trainer.config import OnPolicyConfig
-from trainer.config.alarms import DEAD, ENTROPY, FEW_TOKENS, MISMATCH, NO_NORM, told
+from trainer.config.alarms import DEAD, ENTROPY, FEW_TOKENS, MISMATCH, NO_NORM, alarm_text
 from trainer.config.objectives.knobs import DistillParameters, OaplParameters
 from trainer.contracts import AlarmData
 
@@ -100,7 +100,7 @@ class LearningWatch:
                 value=reading.value,
                 usual=reading.usual,
             )
-            tell.log(told(alarm, step), "warning")
+            tell.log(alarm_text(alarm, step), "warning")
             tell.alarm(alarm)
 
     def _readings(self, found: Vitals) -> Iterator["VitalReading"]:

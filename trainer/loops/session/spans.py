@@ -6,7 +6,7 @@ from typing import Literal
 
 from trainer.contracts import SpansData
 
-from .timeline import HELD, BesideLog, Source, TimePiece, bounded, told
+from .timeline import HELD, BesideLog, Source, TimePiece, bounded, spans_data
 
 Work = Literal["rollout", "reward", "learner", "evaluation"]
 """Sampling; waiting for rewards; everything that measures or updates weights; measuring on held-out data."""
@@ -52,7 +52,7 @@ class Spans:
     def told(self) -> SpansData:
         """The parts of the step so far, for its page."""
         beside: Iterable[TimePiece] = [piece for source in self._sources for piece in source()]
-        return told(self._pieces, beside)
+        return spans_data(self._pieces, beside)
 
     def _spent(self, name: str, now: float, phase: str = "", done: int = -1) -> None:
         self._seconds[name] = self._seconds.get(name, 0.0) + now - self._last

@@ -56,7 +56,7 @@ def bounded(pieces: Sequence[TimePiece], most: int) -> list[TimePiece]:
     return [_one(pieces[i : i + size]) for i in range(0, len(pieces), size)] if size > 1 else list(pieces)
 
 
-def told(pieces: Sequence[TimePiece], beside: Iterable[TimePiece]) -> SpansData:
+def spans_data(pieces: Sequence[TimePiece], beside: Iterable[TimePiece]) -> SpansData:
     """The event of a step. Its own `pieces` follow one another without a gap; `beside` is cut at the ends of the step."""
     began, ended = pieces[0].start, pieces[-1].end
     lines = _Lines(began)

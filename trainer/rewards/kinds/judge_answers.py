@@ -13,14 +13,14 @@ def usage_of(said: Sequence[RewardAnswer]) -> Usage:
     return found
 
 
-def away(said: Sequence[RewardAnswer]) -> str:
+def away_reason(said: Sequence[RewardAnswer]) -> str:
     """The reason why the judge could not be asked; empty if it could."""
     return next((answer.problem for answer in said if answer.away), "")
 
 
 def finished(part: Part, said: Sequence[RewardAnswer]) -> Part:
     """The part without a value, if one of the questions could not be asked: else an outage would decide which votes count."""
-    why = away(said)
+    why = away_reason(said)
     return part._replace(value=None, away=True, why=why) if why else part
 
 

@@ -16,7 +16,7 @@ from ..guard import each
 from ..pair_judgements import WORDS_OF, PairJudgement, read_pair_judgement
 from ..parts import Item, Part, RewardAnswer, Services
 from ..rationale import match, outcome, precision_of, rationale_consistency
-from .judge_answers import away, finished, problem_of, usage_of
+from .judge_answers import away_reason, finished, problem_of, usage_of
 from .matching import Compared, Matched, match_lists
 
 MOST_REASONS = 50
@@ -82,7 +82,7 @@ def _flaws(part: FlawsPart, read: PairJudgement, said: Sequence[RewardAnswer] | 
         return Part(None, "the judgement has no reasons that can be read", shown)
     parsed = next((answer.parsed for answer in said if answer.parsed is not None), None)
     if parsed is None:
-        return Part(None, problem_of(said), shown, usage=usage_of(said), away=bool(away(said)))
+        return Part(None, problem_of(said), shown, usage=usage_of(said), away=bool(away_reason(said)))
     tags = [parsed["items"].get(str(place)) for place in range(len(shown["reasons"]))]
     known = [each for each in tags if each is not None]
     value = sum(bool(each["flaws"]) for each in known) / len(known) if known else None

@@ -12,7 +12,7 @@ from trainer.judges.inputs import JudgeInput
 
 from ..parts import Part, RewardAnswer, Services
 from ..reason_matching import Floats, Kind
-from .judge_answers import away, problem_of, usage_of
+from .judge_answers import away_reason, problem_of, usage_of
 
 
 class Compared(NamedTuple):
@@ -34,7 +34,7 @@ class Matched(NamedTuple):
 
     def unmatched(self, shown: object) -> Part:
         """The part of a response whose lists could not be matched."""
-        why = away(self.said)
+        why = away_reason(self.said)
         told = why or f"the matcher gave no matching: {problem_of(self.said)}"
         return Part(None, told, shown, usage=usage_of(self.said), away=bool(why))
 
@@ -62,7 +62,7 @@ def _question(of: Kind, each: Compared) -> JudgeInput:
 def _scores(of: Kind, each: Compared, said: Sequence[RewardAnswer]) -> Floats | None:
     """The scores; None if no answer can be read, or if one of the questions could not be asked."""
     parsed = [answer.parsed for answer in said if answer.parsed is not None]
-    if not parsed or away(said):
+    if not parsed or away_reason(said):
         return None
     if of == "reasons":
         votes = [np.asarray(found["scores"], dtype=np.float64) for found in parsed]

@@ -52,7 +52,7 @@ def own() -> dict[int | None, Limits]:
     return {workspace_id: Limits(*values) for workspace_id, *values in rows}
 
 
-def of(workspace_id: int, known: Mapping[int | None, Limits] | None = None) -> Limits:
+def limits_of(workspace_id: int, known: Mapping[int | None, Limits] | None = None) -> Limits:
     """The limits that hold for a workspace. Pass `known`, the result of `own`, if you ask for many."""
     known = own() if known is None else known
     mine, default = asdict(known.get(workspace_id, Limits())), asdict(known.get(None, Limits()))

@@ -45,5 +45,5 @@ def audit_of_all(cursor: str | None = None, action: str = "", who: str = "") -> 
 def audit_lines(entries: QuerySet[AuditEntry], after: int) -> tuple[str, int | None]:
     """(JSON Lines of the next entries, oldest first; the id after which the next call continues, None at the end)."""
     rows = list(entries.filter(id__gt=after).order_by("id")[:EXPORTED_AT_A_TIME])
-    text = "".join(json.dumps(audit.told(row), ensure_ascii=False) + "\n" for row in rows)
+    text = "".join(json.dumps(audit.entry_json(row), ensure_ascii=False) + "\n" for row in rows)
     return text, rows[-1].pk if len(rows) == EXPORTED_AT_A_TIME else None

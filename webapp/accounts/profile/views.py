@@ -46,7 +46,7 @@ def profile(request: HttpRequest) -> HttpResponse:
 
 def _profile(request: HttpRequest, password: PasswordForm, address: AddressForm) -> HttpResponse:
     user, here = cast(User, request.user), request.session.session_key
-    allowed = time_outs.of(user)
+    allowed = time_outs.time_outs_of(user)
     context = {
         "form": password,
         "address": address,

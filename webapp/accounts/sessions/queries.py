@@ -10,7 +10,7 @@ from . import time_outs
 
 def open_sessions(user: User) -> QuerySet[SignedIn]:
     """Sessions in which the person is signed in now, last used first."""
-    now, allowed = timezone.now(), time_outs.of(user)
+    now, allowed = timezone.now(), time_outs.time_outs_of(user)
     return SignedIn.objects.filter(
         user=user,
         created_at__gt=now - allowed.longest,

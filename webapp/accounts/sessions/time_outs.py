@@ -39,7 +39,7 @@ def strictest(session_minutes: int | None, idle_minutes: int | None) -> TimeOuts
     return TimeOuts(min(longest, whole.longest), min(idle, whole.idle))
 
 
-def of(user: User) -> TimeOuts:
+def time_outs_of(user: User) -> TimeOuts:
     """The time-outs of the person's sessions."""
     asked = Workspace.objects.filter(memberships__user=user).aggregate(
         longest=Min("session_minutes"), idle=Min("idle_minutes")

@@ -121,7 +121,7 @@ def progress(request: HttpRequest, project_id: s.ProjectId) -> dict[str, Any]:
     told = advice.warnings(project, far, people, remarks, access.may_name(membership))
     return {
         "progress": serializers.progress(far),
-        "open_now": queries.held(project),
+        "open_now": queries.open_seats(project),
         "per_day": pace.per_day,
         "finish": pace.finish,
         "reason": pace.reason,

@@ -40,7 +40,7 @@ def grade(membership: Membership, records: Sequence[Example], chosen: int | None
     with transaction.atomic():
         locks.until_commit(locks.Work.COLLECT, membership.workspace_id)  # two runs must not make two projects
         named = receiving.with_newest(membership.workspace_id).filter(pk=chosen).first() if chosen else None
-        project = named if named and not unfit(named) else standing(membership.workspace_id)
+        project = named if named and not unfit(named) else standing_project(membership.workspace_id)
         if project is None:
             project = _begun(membership, records)
         else:
@@ -49,7 +49,7 @@ def grade(membership: Membership, records: Sequence[Example], chosen: int | None
         return _tasks(project, [record.key for record in records])
 
 
-def standing(workspace_id: int) -> Project | None:
+def standing_project(workspace_id: int) -> Project | None:
     """The newest project that takes more responses: of those whose dataset was made for it, not of those that runs have named."""
     begun = DatasetVersion.objects.filter(dataset=OuterRef("version__dataset"), number=1, lineage__from=LINEAGE)
     rows = Project.objects.filter(Exists(begun), workspace_id=workspace_id, kind="grading").exclude(
@@ -102,7 +102,7 @@ def _tasks(project: Project, keys: Sequence[str]) -> dict[str, Task]:
     found = {}
     for member in members:
         content = member.example.content
-        subject = task_factory.of("grading", content)[0]
+        subject = task_factory.subjects_of("grading", content)[0]
         rank = task_factory.rank(project.strategy, project.pk, (member.position, 0), subject, content)
         found[member.example.key] = task_services.add(project, member.example_id, subject, rank)
     return found

@@ -73,7 +73,7 @@ def _make_tasks(project: Project, keys: Sequence[str]) -> None:
         "example"
     ):
         content = member.example.content
-        for index, subject in enumerate(task_factory.of(project.kind, content)):
+        for index, subject in enumerate(task_factory.subjects_of(project.kind, content)):
             rank = task_factory.rank(project.strategy, project.pk, (member.position, index), subject, content)
             made.append((member.example_id, subject, rank))
     task_services.add_all(project, made)

@@ -24,7 +24,7 @@ def expected(version: DatasetVersion, kind: str, overlap: int) -> Size:
     examples = int(version.counts.get("examples", 0))
     step = max(1, -(-examples // SAMPLED))
     sample = VersionMember.objects.filter(version=version, position__in=range(0, examples, step))
-    found = [len(task_factory.of(kind, member.example.content)) for member in sample.select_related("example")]
+    found = [len(task_factory.subjects_of(kind, member.example.content)) for member in sample.select_related("example")]
     exact = step == 1
     tasks = sum(found) if exact else round(sum(found) / max(len(found), 1) * examples)
     return Size(tasks, tasks * max(overlap, 1), examples, exact)

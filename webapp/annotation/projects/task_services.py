@@ -39,7 +39,7 @@ Made = tuple[int, dict[str, Any], float]
 
 
 def make(project_id: int) -> None:
-    """Writes the project's tasks as `task_factory.of` says, ranked by its strategy.
+    """Writes the project's tasks as `task_factory.subjects_of` says, ranked by its strategy.
 
     Streams the version and commits batch by batch. After an interruption it simply runs again: a task that exists stays as it is. One
     worker at a time; a second one returns at once.
@@ -69,7 +69,7 @@ def _made(project: Project) -> Iterator[Made]:
     """(example, subject, rank) of each task, in the version's order."""
     for position, example_id, canonical in _members(project.version_id):
         content = json.loads(canonical)
-        for index, subject in enumerate(task_factory.of(project.kind, content)):
+        for index, subject in enumerate(task_factory.subjects_of(project.kind, content)):
             yield (
                 example_id,
                 subject,
@@ -189,6 +189,8 @@ def _compare(rows: list[Task], kind: str, settings: kinds.Settings) -> None:
     answers = list(Answer.objects.filter(assignment__task__in=rows, current=True).select_related("assignment"))
     for answer in answers:
         expected = known[answer.assignment.task_id]
-        answer.gold_right = None if expected is None else gold_answers.right(kind, settings, answer.content, expected)
+        answer.gold_right = (
+            None if expected is None else gold_answers.is_right(kind, settings, answer.content, expected)
+        )
         answer.gold_detail = None
     Answer.objects.bulk_update(answers, ["gold_right", "gold_detail"], batch_size=500)

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from webapp.core.forms.error_messages import worded
+from webapp.core.forms.error_messages import error_text
 from webapp.core.problems import Invalid
 from webapp.core.text.texts import NO_NUL
 from webapp.datasets.models import DatasetVersion
@@ -98,7 +98,7 @@ def _settings(kind: str, raw: Mapping[str, Any], problems: Problems) -> dict[str
     except ValidationError as error:
         for each in error.errors(include_url=False):
             path = ".".join(["settings", *map(str, each["loc"])])
-            problems.setdefault(path, worded(each))
+            problems.setdefault(path, error_text(each))
         return {}
     for path, message in (KINDS[kind].problems(found) if kind in KINDS else {}).items():
         problems[f"settings.{path}"] = message

@@ -87,7 +87,7 @@ def project(request: HttpRequest, project_id: int) -> HttpResponseBase:
         "throughput": queries.throughput(row),
         "people": people[:8],
         "people_count": len(people),
-        "held": queries.held(row),
+        "held": queries.open_seats(row),
         "warnings": advice.warnings(row, context["progress"], people, remarks, context["may_name"]),
         "steps": advice.next_steps(membership, row, context["progress"], people),
     }

@@ -208,7 +208,7 @@ def publish_answers(request: HttpRequest, project_id: Id, payload: PublishIn) ->
     if made is None:
         number = choice.base or project.version.number
         return Status(202, {"dataset": project.version.dataset_id, "base": number, "choice": choice.told()})
-    return Status(201, publications.told(made))
+    return Status(201, publications.publication_json(made))
 
 
 @router.get(
@@ -227,7 +227,7 @@ def list_publications(
     rows = rows.filter(pk__lt=before) if before else rows
     found = list(rows[: limit + 1])
     more = str(found[limit - 1].pk) if len(found) > limit else None
-    return {"items": [publications.told(made) for made in found[:limit]], "next": more}
+    return {"items": [publications.publication_json(made) for made in found[:limit]], "next": more}
 
 
 @router.get(
@@ -236,7 +236,7 @@ def list_publications(
     summary="One publication: its version and what became of every label",
 )
 def get_publication(request: HttpRequest, project_id: Id, publication_id: Id) -> dict[str, Any]:
-    return publications.told(access.publication_read(require(request), project_id, publication_id))
+    return publications.publication_json(access.publication_read(require(request), project_id, publication_id))
 
 
 @router.get(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainer.contracts.plurals import counted
-from webapp.datasets.formats.label_origin import IMPORTED, RUBRIC_BY, is_imported, whose
+from webapp.datasets.formats.label_origin import IMPORTED, RUBRIC_BY, is_imported, signature_of
 
 from ..kinds import TaskKind, of
 from ..kinds.values import STRENGTHS, WITHOUT_STRENGTH
@@ -52,7 +52,7 @@ class ChangedExample:
     cases: list[LabelFate] = field(default_factory=list)
 
 
-def mine(project: Project) -> str:
+def rater_suffix(project: Project) -> str:
     """The ending of the names of this project's raters."""
     return f"@project-{project.pk}"
 
@@ -89,7 +89,7 @@ def without_own(content: dict[str, Any], project: Project, original: dict[str, A
     """`content` without what this project published into it earlier. Its rubric is replaced by that of the `original`, the example as it
     was annotated."""
     made, key = ChangedExample(dict(content)), content["key"]
-    own = [each for each in content.get("preferences", ()) if _rater(each).endswith(mine(project))]
+    own = [each for each in content.get("preferences", ()) if _rater(each).endswith(rater_suffix(project))]
     made.cases += [_case(Fate.REPLACED, Reason.EARLIER, key, each) for each in own]
     if own:
         made.content["preferences"] = [each for each in content["preferences"] if each not in own]
@@ -101,7 +101,7 @@ def without_own(content: dict[str, Any], project: Project, original: dict[str, A
         made.cases += [
             LabelFate(Fate.REPLACED, Reason.EARLIER, key, _noted(each, project), _told(each)) for each in told
         ]
-    if str(meta.get(RUBRIC_BY, "")).endswith(mine(project)):
+    if str(meta.get(RUBRIC_BY, "")).endswith(rater_suffix(project)):
         made.cases.append(LabelFate(Fate.REPLACED, Reason.EARLIER, key, meta.pop(RUBRIC_BY), _criteria(content)))
         made.content["rubric"] = original.get("rubric")
     if note:
@@ -162,7 +162,7 @@ def _rubric(content: dict[str, Any], given: GivenJudgement, cases: list[LabelFat
 def _case(fate: str, reason: str, key: str, preference: dict[str, Any]) -> LabelFate:
     said = WITHOUT_STRENGTH.get(preference.get("verdict", "")) or STRENGTHS.get(str(preference.get("strength")), "")
     said = f"{preference['a']} against {preference['b']}: {said}"
-    return LabelFate(fate, reason, key, whose(_rater(preference)), said[:SAYS])
+    return LabelFate(fate, reason, key, signature_of(_rater(preference)), said[:SAYS])
 
 
 def _criteria(content: dict[str, Any]) -> str:
@@ -171,7 +171,7 @@ def _criteria(content: dict[str, Any]) -> str:
 
 
 def _noted(task: dict[str, Any], project: Project) -> str:
-    return str(task.get("rater") or f"{task.get('source')}{mine(project)}")
+    return str(task.get("rater") or f"{task.get('source')}{rater_suffix(project)}")
 
 
 def _told(task: dict[str, Any]) -> str:

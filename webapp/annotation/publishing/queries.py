@@ -44,7 +44,7 @@ def labels(made: Publication) -> list[dict[str, Any]]:
     return found
 
 
-def told(made: Publication) -> dict[str, Any]:
+def publication_json(made: Publication) -> dict[str, Any]:
     """A publication as the API returns it."""
     version = made.version
     return {

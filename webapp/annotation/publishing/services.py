@@ -310,7 +310,7 @@ def _said(project: Project, tasks: list[Task], known: dict[int, Rater]) -> dict[
     found: dict[int, list[PublishedAnswer]] = defaultdict(list)
     fields = ("assignment__task_id", "assignment__user_id", "assignment__state", "content")
     for task, user, state, content in answers.values_list(*fields):
-        rater = (known[user].pseudonym if user in known else "annotator-0") + published_example.mine(project)
+        rater = (known[user].pseudonym if user in known else "annotator-0") + published_example.rater_suffix(project)
         stands = state == Assignment.State.SUBMITTED
         found[task].append(PublishedAnswer(by_id[task], rater, content, stands, _words(project, content)))
     return found
@@ -335,7 +335,7 @@ def _passing(task: Task, said: list[PublishedAnswer], choice: Choice, account: A
     if resolution is None or why:
         account.drop(standing, why)
         return []
-    rater = f"{resolution.source}{published_example.mine(task.project)}"
+    rater = f"{resolution.source}{published_example.rater_suffix(task.project)}"
     return [GivenJudgement(task, rater, resolution.content or {}, resolution.source, agreement, len(standing))]
 
 

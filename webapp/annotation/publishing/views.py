@@ -39,7 +39,7 @@ def project_answers(request: HttpRequest, project_id: int) -> HttpResponseBase:
         "next": rows[ANSWERS_PAGE - 1]["id"] if len(rows) > ANSWERS_PAGE else None,
         "started": bool(after_id),
         "named": people.named,
-        "far": review.far(project),
+        "far": review.review_progress(project),
         "job": jobs(project).get("publish"),
         "publications": [
             (made, publications.labels(made)) for made in publications.publications(project)[: publications.SHOWN]

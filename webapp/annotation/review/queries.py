@@ -131,7 +131,7 @@ def _place(cursor: str) -> tuple[float | None, int] | None:
         return None
 
 
-def beside(task: Task) -> tuple[int | None, int | None]:
+def neighbour_tasks(task: Task) -> tuple[int | None, int | None]:
     """(the complete task before this one in the order of the list, the next undecided one)."""
     review = TaskReview.objects.filter(task=task, agreement__isnull=False).first()
     if review is None:
@@ -144,7 +144,7 @@ def beside(task: Task) -> tuple[int | None, int | None]:
     return ids[0], ids[1]
 
 
-def far(project: Project) -> Far:
+def review_progress(project: Project) -> Far:
     tasks = Task.objects.filter(project=project, overlap__isnull=False)
     counted = tasks.aggregate(complete=Count("id", filter=Q(completed_at__isnull=False)), all=Count("id"))
     rows = Resolution.objects.filter(project=project).values_list("source").annotate(n=Count("id")).order_by()

@@ -9,13 +9,13 @@ from webapp.annotation.models import Answer, Resolution
 from webapp.annotation.review.consolidation import agreed
 
 from ..agreement.pseudonyms import Faces, comment, day
-from .queries import Opened, beside, comments
+from .queries import Opened, comments, neighbour_tasks
 
 
 def task(opened: Opened, people: Faces) -> dict[str, Any]:
     row = opened.task
     resolution = Resolution.objects.filter(task=row).select_related("decided_by").first()
-    before, following = beside(row)
+    before, following = neighbour_tasks(row)
     return {
         "task": row.pk,
         "project": row.project_id,

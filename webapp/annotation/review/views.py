@@ -120,7 +120,7 @@ def project_review(request: HttpRequest, project_id: int) -> HttpResponseBase:
     people, remarks = faces(project), review.comments(project)
     ids, following = review.least_agreement(project, show, request.GET.get("after", "")[:60])
     context = page_context.context(membership, project, "review") | {
-        "far": review.far(project),
+        "far": review.review_progress(project),
         "show": show,
         "rows": review.listed(project, ids),
         "next": f"?show={show}&after={following}" if following else "",
@@ -147,7 +147,7 @@ def review_task(request: HttpRequest, project_id: int, task_id: int) -> HttpResp
     context = page_context.context(membership, project, "review") | {
         "task": task,
         "data": task_page.task(review.opened(task), people),
-        "far": review.far(project),
+        "far": review.review_progress(project),
     }
     return render(request, "annotation/review_task.html", context)
 

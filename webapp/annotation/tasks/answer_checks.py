@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from webapp.core.forms.error_messages import worded
+from webapp.core.forms.error_messages import error_text
 from webapp.core.problems import Invalid
 
 from .. import kinds
@@ -42,7 +42,7 @@ def _complaint(error: Any) -> tuple[str, str]:
     path = ".".join(["content", *(str(part) for part in error["loc"])])
     if error["type"] == "extra_forbidden":
         return path, "is not a part of this answer"
-    message = worded(error)
+    message = error_text(error)
     if error["type"] == "value_error" and ("steps" in message or "no strength" in message):
         path += ".strength"  # a rule over several fields is reported at the field to change, if there is one
     return path, message

@@ -13,7 +13,7 @@ from .. import kinds
 MATCHED = frozenset(name for name, kind in kinds.KINDS.items() if kind.by_meaning)
 
 
-def right(kind: str, settings: kinds.Settings, given: dict[str, Any], known: dict[str, Any]) -> bool | None:
+def is_right(kind: str, settings: kinds.Settings, given: dict[str, Any], known: dict[str, Any]) -> bool | None:
     """Whether the answer is right; None if only matching by meaning can tell."""
     return kinds.of(kind).right(settings, given, known)
 

@@ -30,7 +30,7 @@ def from_answers(
         return None
     first, *others = contents
     if not all(
-        gold_answers.right(kind, settings, a, b) for other in others for a, b in ((first, other), (other, first))
+        gold_answers.is_right(kind, settings, a, b) for other in others for a, b in ((first, other), (other, first))
     ):
         return None
     return bare(kind, first)

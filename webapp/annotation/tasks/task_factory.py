@@ -19,7 +19,7 @@ STEPS = 7  # of a strength, -3..3
 LEVELS, LEVEL, PLACES = 10_000, 1e9, 256
 
 
-def of(kind: str, content: Content) -> list[Subject]:
+def subjects_of(kind: str, content: Content) -> list[Subject]:
     """The subjects of one example; [] if it has none of this kind."""
     return kinds.of(kind).subjects(content)
 

@@ -245,7 +245,7 @@ def _suggested(place: PersonPlace, seat: Assignment) -> tuple[str, str]:
 def _right(place: PersonPlace, seat: Assignment, content: dict[str, Any]) -> bool | None:
     if seat.task.gold is None:
         return None
-    return gold_answers.right(place.project.kind, place.settings, content, seat.task.gold)
+    return gold_answers.is_right(place.project.kind, place.settings, content, seat.task.gold)
 
 
 def _submission(place: PersonPlace, seat: Assignment, answer: Answer) -> Submission:

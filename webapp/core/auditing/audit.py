@@ -87,7 +87,7 @@ def has(obj: models.Model, action: str, **detail: object) -> bool:
     return AuditEntry.objects.filter(**about, **{f"detail__{name}": value for name, value in detail.items()}).exists()
 
 
-def told(entry: AuditEntry) -> dict[str, object]:
+def entry_json(entry: AuditEntry) -> dict[str, object]:
     """An entry as programs read it."""
     return {
         "id": entry.pk,

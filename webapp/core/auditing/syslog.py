@@ -62,7 +62,7 @@ class ReceiverStanding:
     problem: str
 
 
-def standing() -> ReceiverStanding:
+def receiver_standing() -> ReceiverStanding:
     sent = AuditSent.objects.filter(pk=AuditSent.ONLY).first() or AuditSent()
     return ReceiverStanding(AuditSeal.objects.filter(id__gt=sent.seal).count(), sent.problem)
 
@@ -70,7 +70,7 @@ def standing() -> ReceiverStanding:
 def message(seal: AuditSeal) -> bytes:
     """Without the entry's detail if that is too long."""
     entry = seal.entry
-    known = audit.told(entry) | {"workspace": entry.workspace_id, "seal": seal.pk, "digest": seal.digest}
+    known = audit.entry_json(entry) | {"workspace": entry.workspace_id, "seal": seal.pk, "digest": seal.digest}
     found = _line(entry, known)
     if len(found) > LONGEST:
         found = _line(entry, known | {"detail": None, "cut": True})

@@ -72,13 +72,13 @@ class RayCluster:
         return max((node for node in self.nodes if node.memory), key=lambda node: node.memory, default=None)
 
 
-def look() -> None:
+def refresh() -> None:
     """Asks Ray, at most every EVERY_S once it has answered. If it does not answer, the last result stays."""
     if not cache.add(ASKED, 1, EVERY_S):
         return
     try:
         nodes = read(ray_client.client().nodes())
-        reconciling.heard()
+        reconciling.record_answer()
     except (RayAway, RayRefused) as error:
         reconciling.not_heard(str(error))
         nodes = []

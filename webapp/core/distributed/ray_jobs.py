@@ -209,7 +209,7 @@ def ask(job: RayRow) -> tuple[RayClient | None, RayJob | None]:
     try:
         client = ray_client.client()
         found = client.job(job.ray_job_id)
-        reconciling.heard()
+        reconciling.record_answer()
         return client, found
     except (RayAway, RayRefused) as error:
         reconciling.not_heard(str(error))
@@ -217,7 +217,7 @@ def ask(job: RayRow) -> tuple[RayClient | None, RayJob | None]:
         return client, None
 
 
-def said(found: RayJob | None) -> str:
+def job_text(found: RayJob | None) -> str:
     """The answer that `ask` got, for the reconciler's page."""
     if found is None:
         return "did not answer"

@@ -39,7 +39,7 @@ class ComparedRound:
     asked: int
 
 
-def heard() -> None:
+def record_answer() -> None:
     """Records that Ray has answered."""
     cache.set(HEARD, timezone.now().isoformat(), None)
     cache.delete(SILENT)

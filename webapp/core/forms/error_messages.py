@@ -21,7 +21,7 @@ WORDS = WORDS_OF_FORMS | {
 }
 
 
-def worded(error: Mapping[str, Any]) -> str:
+def error_text(error: Mapping[str, Any]) -> str:
     """`error` is one of `ValidationError.errors()`, with its context."""
     if error["type"] in ("too_short", "too_long"):
         return _of_length(**error["ctx"])

@@ -3,7 +3,7 @@
 from typing import Any
 
 
-def put(raw: dict[str, Any], path: list[str], text: Any) -> None:
+def set_at_path(raw: dict[str, Any], path: list[str], text: Any) -> None:
     """Sets the text at its place in a raw config; a number in the path is an item of a list, which is made if there is none."""
     node: Any = raw
     for part, following in zip(path, [*path[1:], ""], strict=True):

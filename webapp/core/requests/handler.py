@@ -20,7 +20,7 @@ from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
 from ..monitoring import telemetry
-from ..problems import told
+from ..problems import error_body
 from . import bodies
 
 logger = logging.getLogger(__name__)
@@ -122,7 +122,7 @@ def _refusal(scope: Mapping[str, Any], refused: bodies.BodyRefused) -> HttpRespo
     logger.warning("request %s to %s: %s", asked.id, scope["path"], refused, extra={"request_id": asked.id})  # type: ignore[attr-defined]
     response: HttpResponse
     if scope["path"].startswith("/api/"):
-        response = JsonResponse(told(asked, "body_refused", str(refused)), status=refused.status)
+        response = JsonResponse(error_body(asked, "body_refused", str(refused)), status=refused.status)
     else:
         said = f"{refused} (Request {asked.id})"  # type: ignore[attr-defined]
         response = HttpResponse(said, status=refused.status, content_type="text/plain; charset=utf-8")

@@ -12,7 +12,7 @@ from webapp.request_id import NOBODY, current_request_id
 from ..auditing import audit
 from ..monitoring.logs import current_person
 from ..monitoring.telemetry import METHODS
-from ..problems import UNNAMED, told
+from ..problems import UNNAMED, error_body
 
 UNTRACED = ("/static/", "/healthz", "/readyz", "/metrics")
 
@@ -100,6 +100,6 @@ class ApiErrorsMiddleware:
 def _in_api_shape(request: HttpRequest, response: HttpResponse) -> None:
     """In place, so that headers such as `Allow` and `Retry-After` stay."""
     code, message = UNNAMED.get(response.status_code, ("error", response.reason_phrase))
-    response.content = json.dumps(told(request, code, message)).encode()
+    response.content = json.dumps(error_body(request, code, message)).encode()
     response["Content-Type"] = "application/json; charset=utf-8"
     response["Content-Length"] = str(len(response.content))

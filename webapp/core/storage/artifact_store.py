@@ -207,4 +207,4 @@ def _words(name: str = "") -> Iterator[None]:
             raise StoreLost(f"{_address()} no longer has {name}.") from None
         raise StoreAway(buckets.no_such(_address(), buckets.access(NAME))) from None
     except BaseError as error:
-        raise StoreAway(buckets.said(error, _address(), buckets.access(NAME))) from None
+        raise StoreAway(buckets.error_text(error, _address(), buckets.access(NAME))) from None

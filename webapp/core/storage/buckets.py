@@ -87,7 +87,7 @@ def no_such(address: str, by: BucketAccess) -> str:
     return f"There is no bucket {address}: make it first, or check its address and {by.name}_ENDPOINT."
 
 
-def said(error: BaseError, address: str, by: BucketAccess) -> str:
+def error_text(error: BaseError, address: str, by: BucketAccess) -> str:
     """The error in our words: the library's words hold addresses, and addresses may hold signatures."""
     status = re.search(r"status code: (\d{3})", str(error))
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):

@@ -28,7 +28,7 @@ class ColumnArray:
     values: list[Any] = field(default_factory=list)
 
 
-def of(rows: Sequence[tuple[Any, ...]]) -> dict[str, ColumnArray]:
+def column_arrays(rows: Sequence[tuple[Any, ...]]) -> dict[str, ColumnArray]:
     """The columns of rows of NAMES; nothing for no rows."""
     columns = zip(NAMES, zip(*rows, strict=True), strict=True) if rows else ()
     return {name: _column(name, cells) for name, cells in columns}

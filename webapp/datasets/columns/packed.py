@@ -35,7 +35,7 @@ def pack(version_id: int) -> None:
     """Packs the columns of a version whose members are listed. Memory: about 70 bytes a row."""
     packer = Packer()
     for ids, rows in _chunks(version_id):
-        packer.add(ids, arrays.of(rows))
+        packer.add(ids, arrays.column_arrays(rows))
     packer.save(version_id)
 
 

@@ -15,7 +15,7 @@ from .derive import BOOSTERS, CONSTRAINTS, HEDGES, MARKUP, Signs
 PATTERNS = (MARKUP.pattern, "|".join((*BOOSTERS, *HEDGES)), "|".join(CONSTRAINTS))
 
 
-def of(texts: pa.StringArray) -> Iterator[Signs]:
+def signs_of(texts: pa.StringArray) -> Iterator[Signs]:
     """The signs of each example. Its text is that of `tokenizer.indexed_text`: all its texts, a new line before each part."""
     found = (pc.match_substring_regex(texts, pattern, ignore_case=True) for pattern in PATTERNS)
     return map(Signs._make, zip(*(one.to_pylist() for one in found), strict=True))

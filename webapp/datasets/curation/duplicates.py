@@ -89,7 +89,10 @@ def signature(tokens: list[str]) -> Signatures:
 def pairs(signatures: Signatures, contents: NDArray[np.uint64], threshold: float) -> Iterator[tuple[int, int, float]]:
     """(position to remove, position that stays for it, similarity), in order of the first; each is removed once."""
     earlier: dict[int, set[int]] = {}
-    for candidates in (alike(contents), *(alike(band(signatures, at)) for at in range(0, WORDS, BAND))):
+    for candidates in (
+        equal_positions(contents),
+        *(equal_positions(band(signatures, at)) for at in range(0, WORDS, BAND)),
+    ):
         for group in candidates:
             for place, position in enumerate(group):
                 if place:
@@ -116,7 +119,7 @@ def band(signatures: Signatures, at: int) -> NDArray[np.uint64]:
     return mixed
 
 
-def alike(values: NDArray[np.uint64]) -> Iterator[NDArray[np.int64]]:
+def equal_positions(values: NDArray[np.uint64]) -> Iterator[NDArray[np.int64]]:
     """The positions of equal values, ascending, for each value that occurs more than once."""
     order = np.argsort(values, kind="stable")
     sorted_values = values[order]

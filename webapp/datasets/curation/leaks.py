@@ -18,7 +18,7 @@ from .. import queries
 from ..columns import packed
 from ..index import tokenizer
 from ..models import CurationJob, DatasetVersion
-from .duplicates import BAND, LARGE_GROUP, WORDS, Signatures, alike, band, signature
+from .duplicates import BAND, LARGE_GROUP, WORDS, Signatures, band, equal_positions, signature
 from .progress import CurationReport
 
 SIDES = ("train", "heldout")
@@ -120,7 +120,7 @@ def matches(prompts: list[LeakingPrompt], threshold: float) -> Iterator[tuple[Le
     best = {i: LeakMatch(1.0, each.other) for i, each in enumerate(prompts) if each.losing and each.other}
     signatures = np.stack([each.signature for each in prompts]) if prompts else np.zeros((0, WORDS), np.uint32)
     for at in range(0, WORDS, BAND):
-        for group in alike(band(signatures, at)):
+        for group in equal_positions(band(signatures, at)):
             _compare(prompts, signatures, group, best)
     for i in sorted(best):
         if best[i].similarity >= threshold:

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from trainer.contracts import Example, Rubric
 from trainer.verifiers import VerifierError, check_spec
-from webapp.core.forms.error_messages import worded
+from webapp.core.forms.error_messages import error_text
 from webapp.files.records import BadRow, Row, RowProblem
 
 from ..bounds import MAX_LABEL
@@ -39,7 +39,7 @@ def _first(line: int, error: ValidationError) -> RowProblem:
     errors = error.errors(include_url=False)
     first = errors[0]
     field = ".".join(str(part) for part in first["loc"])
-    reason = "unknown field" if first["type"] == "extra_forbidden" else worded(first)
+    reason = "unknown field" if first["type"] == "extra_forbidden" else error_text(first)
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return RowProblem(line, field, reason + more)
 

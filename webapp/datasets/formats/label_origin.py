@@ -19,7 +19,7 @@ def is_imported(rater: str) -> bool:
     return SIGNED.fullmatch(rater) is None
 
 
-def whose(rater: str) -> str:
+def signature_of(rater: str) -> str:
     """The signature itself, or `imported`, with the name that the import gave its rater: `imported:RATER`."""
     if not is_imported(rater):
         return rater
@@ -28,7 +28,7 @@ def whose(rater: str) -> str:
 
 def signed(preferences: Iterable[Preference]) -> list[str]:
     """The origins of these preferences, each named once, in their order."""
-    return list(dict.fromkeys(whose(each.rater) for each in preferences))
+    return list(dict.fromkeys(signature_of(each.rater) for each in preferences))
 
 
 def of_rubric(example: Example) -> list[str]:

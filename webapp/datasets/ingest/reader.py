@@ -142,7 +142,7 @@ class Reader:
         said = [indexed_text(each.example) for each in good]
         texts = arrow.texts(said)
         small: list[tuple[Any, ...]] = []
-        for each, found in zip(good, prefilter.of(texts), strict=True):
+        for each, found in zip(good, prefilter.signs_of(texts), strict=True):
             values = columns(each.example, each.canonical, found, each.hashes)
             cells = _cells(values)
             ready.lines.append(each.line)
@@ -153,7 +153,7 @@ class Reader:
             ready.narrow.append(b"".join(_narrow(cells)))
             small.append(arrays.packed(values))
         batch.rows.clear()  # they take as much memory as everything else, and the batch is still in use
-        ready.columns, kept = arrays.of(small), list(map(tokenizer.searched, said))
+        ready.columns, kept = arrays.column_arrays(small), list(map(tokenizer.searched, said))
         ready.texts = texts if kept == said else arrow.texts(kept)
         return ready
 

@@ -104,7 +104,7 @@ def _started(membership: Membership, job: ImportJob, **detail: Any) -> None:
 
 def _room(workspace_id: int, size: int) -> None:
     """Raises OverQuota if the workspace may have no further import, or none with this many bytes. The check holds until the commit."""
-    limits = quotas.of(workspace_id)
+    limits = quotas.limits_of(workspace_id)
     if limits.imports_at_once is None and limits.import_bytes is None:
         return
     quotas.hold(workspace_id)

@@ -74,7 +74,7 @@ def leaks(version_ids: Iterable[int]) -> list[Leak]:
     return _told(found, columns)
 
 
-def seen(tried: DatasetVersion, trained: Iterable[DatasetVersion], side: str = HELDOUT) -> list[Leak]:
+def leaks_of_training(tried: DatasetVersion, trained: Iterable[DatasetVersion], side: str = HELDOUT) -> list[Leak]:
     """The leaks of `tried` with the training examples of the others: by its examples on `side`, or by all if `side` is empty. Three
     queries."""
     versions = [each for each in dict.fromkeys(trained) if not VersionPair(each, tried, side).nothing]

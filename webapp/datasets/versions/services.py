@@ -89,7 +89,7 @@ def new_version(
 
     with writer.alone(dataset.workspace_id, dataset.name), staging.table():
         _stage(dataset, records, as_given)
-        return made(membership, *writer.create(dataset, lineage, fill))
+        return announce_version(membership, *writer.create(dataset, lineage, fill))
 
 
 def _stage(dataset: Dataset, records: Iterable[Example], as_given: bool) -> None:
@@ -123,7 +123,7 @@ def _refuse(line: int, field: str, reason: str) -> NoReturn:
 
 
 @transaction.atomic
-def made(membership: Membership, version: DatasetVersion, new: bool) -> DatasetVersion:
+def announce_version(membership: Membership, version: DatasetVersion, new: bool) -> DatasetVersion:
     """Announces a version that was just made. A version that was there already is not announced."""
     if new:
         audit.record(membership, membership.user, "version.made", version, number=version.number, **_origin(version))

@@ -25,7 +25,7 @@ Counts = dict[str, dict[str, int]]
 LABELS = ("tags", "domains")
 
 
-def kept(version: DatasetVersion) -> Counts | None:
+def stored_counts(version: DatasetVersion) -> Counts | None:
     """The counts, if they are known already."""
     found = version.training
     return {split: found[split] for split in ("train", HELDOUT)} if found and found.get("form") == FORM else None
@@ -34,7 +34,7 @@ def kept(version: DatasetVersion) -> Counts | None:
 def known(version: DatasetVersion) -> Counts | None:
     """`{"train": {count: n}, "heldout": {...}}`; None while a worker counts a large version. It writes only the first time. Every example
     that is not held out is trained on."""
-    if (found := kept(version)) is not None:
+    if (found := stored_counts(version)) is not None:
         return found
     if version.counts.get("examples", 0) <= AT_ONCE:
         return counted(version)
@@ -45,7 +45,7 @@ def known(version: DatasetVersion) -> Counts | None:
 
 def counted(version: DatasetVersion) -> Counts:
     """The same; if necessary, it counts now, for any size."""
-    if (found := kept(version)) is not None:
+    if (found := stored_counts(version)) is not None:
         return found
     sides: dict[str, Counter[str]] = {"train": Counter(), HELDOUT: Counter()}
     labels: dict[str, Counter[str]] = {kind: Counter() for kind in LABELS}
@@ -70,7 +70,7 @@ def _stored(counts: Counter[str]) -> dict[str, Any]:
 
 def labels(version: DatasetVersion) -> dict[str, Labels]:
     """The tags and the domains of the training examples; nothing for a version that is not counted."""
-    found = version.training if kept(version) is not None else None
+    found = version.training if stored_counts(version) is not None else None
     stored = found["labels"] if found else {}
     return {kind: Labels(dict(each["counts"]), each["others"]) for kind, each in stored.items()}
 

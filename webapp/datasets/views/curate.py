@@ -45,7 +45,7 @@ def _page(
 
     def drawn(search: CurationSearch) -> dict[str, Any]:
         job = latest.get(search.kind)
-        found = {"told": told(job) if job.result else "", "asked": job_settings.in_words(job)} if job else {}
+        found = {"told": result_text(job) if job.result else "", "asked": job_settings.in_words(job)} if job else {}
         ours = refused if refused and refused.search is search else None
         return {
             "search": search,
@@ -90,7 +90,7 @@ def start(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBas
         return _page(request, membership, version, RefusedSearch(search, given, request.POST.getlist("along"), problem))
 
 
-def told(job: CurationJob) -> str:
+def result_text(job: CurationJob) -> str:
     """The findings of a finished job in one sentence."""
     found = job.result
     if job.kind == CurationJob.Kind.DUPLICATES:
@@ -183,7 +183,7 @@ def curation(request: HttpRequest, job_id: int) -> HttpResponseBase:
             response["HX-Refresh"] = "true"  # the job is over: the page shows the findings
         return response
     if job.state == "finished" and job.kind != CurationJob.Kind.DERIVE:
-        context |= {"told": told(job), "removable": queries.removable(job)}
+        context |= {"told": result_text(job), "removable": queries.removable(job)}
     if job.made and job.kind == CurationJob.Kind.DERIVE:
         context["near"] = near([VersionPair(job.made, job.made)])
     try:

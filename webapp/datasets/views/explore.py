@@ -156,7 +156,7 @@ def example(request: HttpRequest, example_id: int) -> HttpResponseBase:
         "meta": record.model_dump(mode="json")["meta"],
         "appearances": appearances,
         "here": here,
-        "beside": queries.beside(here) if here else {},
+        "beside": queries.neighbour_positions(here) if here else {},
         "marks": [SLICES[mark] for mark in row.marks if mark in SLICES],
         "others": queries.other_contents(row),
         "known": example_facts.about(row),

@@ -10,7 +10,7 @@ from trainer.config.errors import ConfigInvalid
 from trainer.contracts.plurals import counted
 from webapp.accounts.models import Membership
 from webapp.core.forms.formtree import FormGroup, Tree
-from webapp.core.forms.initial import put
+from webapp.core.forms.initial import set_at_path
 from webapp.core.forms.model_schemas import schema_of
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.requests import idempotency
@@ -51,7 +51,7 @@ class EvaluationForm:
         for path, text in query.items():
             if path.startswith("at.") and len(path) <= MAX_PATH and len(text) <= MAX_GIVEN and "\0" not in text:
                 number = whole(text)
-                put(form.raw, path[3:].split("."), text if number is None else number)
+                set_at_path(form.raw, path[3:].split("."), text if number is None else number)
         choices = form.dataset_choices
         wanted = query.get("dataset", "")
         if any(value == wanted for value, _ in choices):

@@ -32,7 +32,10 @@ def of_config(
     seen = [each for find in TRAINED_ON for each in find(workspace_id, models, runs)]
     side = config.get("split", "heldout" if runs else "")
     side = side if side in ("heldout", "train") else ""
-    return {"leaks": leaks.seen(version, seen, side), "near": near(VersionPair(each, version, side) for each in seen)}
+    return {
+        "leaks": leaks.leaks_of_training(version, seen, side),
+        "near": near(VersionPair(each, version, side) for each in seen),
+    }
 
 
 def _named(recipe: Recipe, config: dict[str, Any]) -> dict[str, set[int]]:

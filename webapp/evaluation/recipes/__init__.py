@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from trainer.config.errors import ConfigInvalid, FieldProblem, worded
+from trainer.config.errors import ConfigInvalid, FieldProblem, item_text
 
 from . import grade_or_compare, metajudge
 from .audits import criterion_audit, judge_audit, rubric_audit
@@ -48,4 +48,4 @@ def _problem(item: Any) -> FieldProblem:
     path = ".".join(str(part) for part in item["loc"])
     if item["type"] == "int_type" and item["input"] in ("", None):
         return FieldProblem(path, "choose one")
-    return FieldProblem(path, worded(item))
+    return FieldProblem(path, item_text(item))

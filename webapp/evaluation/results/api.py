@@ -30,7 +30,7 @@ router = Router()
 def show_results(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
     """By `recipe`: each section holds numbers of one shape, with n, interval and what is missing. 409 (`no_results`) before there are
     results."""
-    return numbers.of(_found(_read(request, evaluation_id)))
+    return numbers.numbers_of(_found(_read(request, evaluation_id)))
 
 
 @router.get(

@@ -194,7 +194,7 @@ SCHEMAS: dict[str, Any] = {recipe: _schema(recipe, sections) for recipe, section
 ResultsOut: Any = Annotated[Union[tuple(SCHEMAS.values())], Field(discriminator="recipe")]  # noqa: UP007
 
 
-def of(row: Evaluation) -> dict[str, Any]:
+def numbers_of(row: Evaluation) -> dict[str, Any]:
     """The results of an evaluation, in the schema of its recipe."""
     found: dict[str, Any] = row.results or {}
     made: dict[str, Any] = {each.name: [] for each in SECTIONS[row.recipe]}
@@ -210,7 +210,7 @@ def of(row: Evaluation) -> dict[str, Any]:
 def as_csv(row: Evaluation) -> str:
     """A line for each number, its section first. Text that a spreadsheet would run begins with an apostrophe."""
     columns = [name for name in Measured.model_fields if name != "cases"]
-    found = of(row)
+    found = numbers_of(row)
     sections = {"headline": [found["headline"]]} | {
         name: rows for name, rows in found.items() if isinstance(rows, list) and name != "notes"
     }

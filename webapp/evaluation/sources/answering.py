@@ -30,7 +30,7 @@ from webapp.inference.endpoints.targets import endpoint_target
 from webapp.inference.folders.tokenizers import unloadable
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.asking.calls import ask
-from webapp.judging.verdicts.store import taken, use
+from webapp.judging.verdicts.store import outcome_use, use
 from webapp.usage import counters
 from webapp.usage.works import MeteredWork
 from webapp.weights import services as weights
@@ -291,5 +291,5 @@ def _told(outcome: Outcome) -> dict[str, Any]:
         "text": outcome.raw,
         "finish_reason": (outcome.parsed or {}).get("finish_reason", "")[:20],
         "problem": outcome.problem,
-        **taken(outcome),
+        **outcome_use(outcome),
     }

@@ -202,7 +202,7 @@ def budget_left(config: dict[str, Any] | None, spent_tokens: int, spent_money: D
     )
 
 
-def spent(ids: Sequence[int]) -> VerdictSpending:
+def spending_of(ids: Sequence[int]) -> VerdictSpending:
     """The time and cost of stored verdicts."""
     latencies: list[float] = []
     tokens: list[int] = []

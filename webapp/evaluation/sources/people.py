@@ -9,7 +9,7 @@ from ..recipes.base import ProjectAnswer
 from .registry import MAX_CHOICES, SOURCES, Options, RowSource
 
 
-def standing(workspace_id: int, project_id: int) -> Iterator[tuple[Answer, str]]:
+def current_answers(workspace_id: int, project_id: int) -> Iterator[tuple[Answer, str]]:
     """Every answer that stands, oldest first, beside its rater's pseudonym; gold tasks have none of them."""
     known = raters(project_id)
     rows = Answer.objects.filter(
@@ -25,7 +25,7 @@ def standing(workspace_id: int, project_id: int) -> Iterator[tuple[Answer, str]]
 
 def answers(workspace_id: int, project_id: int) -> Iterator[ProjectAnswer]:
     """Every answer that stands, in the frame of its task."""
-    for row, rater in standing(workspace_id, project_id):
+    for row, rater in current_answers(workspace_id, project_id):
         task = row.assignment.task
         texts = {each["id"]: each["text"] for each in task.example.content.get("responses", ())}
         yield ProjectAnswer(task.example.key, task.subject, row.content, rater, row.seconds, texts)

@@ -96,7 +96,7 @@ def grading(evaluation: Evaluation) -> GradingSoFar | None:
     """None if the evaluation has no score that people correct."""
     if (need := needed(evaluation)) is None:
         return None
-    if (project := made(evaluation)) is None:
+    if (project := project_of(evaluation)) is None:
         return GradingSoFar(need)
     far = progress(project)
     newest = project.publications.select_related("version__dataset").order_by("-id").first()
@@ -105,7 +105,7 @@ def grading(evaluation: Evaluation) -> GradingSoFar | None:
     return GradingSoFar(need, project, far.tasks, far.complete, newest.version if newest else None, corrected)
 
 
-def made(evaluation: Evaluation) -> Project | None:
+def project_of(evaluation: Evaluation) -> Project | None:
     """The project that grades them."""
     rows = Project.objects.filter(workspace_id=evaluation.workspace_id, version__lineage__evaluation=evaluation.pk)
     return rows.filter(**{f"version__lineage__{KIND}": True}).select_related("version__dataset").order_by("id").first()
@@ -121,7 +121,7 @@ def make(membership: Membership, evaluation: Evaluation, *, name: str = "", over
     row = Evaluation.objects.select_for_update(no_key=True).filter(pk=evaluation.pk).first()
     if row is None:
         raise Http404("no such evaluation")
-    if before := made(row):
+    if before := project_of(row):
         return before, False
     return _begun(membership, row, _examples(row), name, overlap), True
 
@@ -187,7 +187,7 @@ def _begun(membership: Membership, evaluation: Evaluation, examples: list[Exampl
 
 def correct(membership: Membership, evaluation: Evaluation, key: str | None = None) -> Evaluation:
     """The evaluation again, with what people have graded since. The judge is not asked again. Raises Conflict before it is published."""
-    project = made(evaluation)
+    project = project_of(evaluation)
     if project is None or not project.publications.exists():
         raise Conflict("The grades are not published yet.", code="not_published")
     graded = [*evaluation.config["graded"]]

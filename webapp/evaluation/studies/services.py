@@ -19,7 +19,7 @@ from ..launch import services
 from ..models import Case, Evaluation
 from ..recipes.base import StudyJudgement
 from ..recipes.rubricbench.study import ARMS, HUMAN, OWN
-from ..sources.people import standing
+from ..sources.people import current_answers
 from ..sources.registry import SOURCES, Options, RowSource
 
 KIND = "study"  # of the lineage of a study's dataset
@@ -105,7 +105,7 @@ def read(membership: Membership, project: Project, key: str | None = None) -> Ev
 
 def judgements(workspace_id: int, project_id: int) -> Iterator[StudyJudgement]:
     """Every answer that stands and belongs to an arm, in the frame of its task."""
-    for row, rater in standing(workspace_id, project_id):
+    for row, rater in current_answers(workspace_id, project_id):
         task = row.assignment.task
         arm = task.subject.get("arm")
         if arm not in ARMS:

@@ -391,7 +391,7 @@ class RecipeWork:
         return people.answers(self.evaluation.workspace_id, project)
 
     def spent(self, verdicts: Sequence[int]) -> VerdictSpending:
-        return judges.spent(verdicts)
+        return judges.spending_of(verdicts)
 
     def _version(self, version: int) -> JudgeVersion:
         if version not in self._known:

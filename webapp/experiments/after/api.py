@@ -25,7 +25,7 @@ ProjectId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
 def chain(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """Each step follows the run or step for which it waits."""
     run = run_of(request, run_id)
-    steps = [queries.told(node) for node in queries.chain(run) if node.step]
+    steps = [queries.node_json(node) for node in queries.chain(run) if node.step]
     return {"first": queries.first_of(run).pk, "items": steps}
 
 
@@ -51,7 +51,7 @@ def add(
         also_steps=tuple(payload.also_steps),
     )
     step = services.add(membership, run, asked, behind, idempotency_key)
-    return Status(201, queries.told(queries.ChainNode(step=step, why=queries.why(step))))
+    return Status(201, queries.node_json(queries.ChainNode(step=step, why=queries.why(step))))
 
 
 @router.delete("/runs/{run_id}/chain/{step_id}", response=ChainStepOut, summary="Take back a step that waits")
@@ -60,7 +60,7 @@ def cancel(request: HttpRequest, run_id: RunId, step_id: RunId) -> dict[str, Any
     membership = require(request)
     run, step = access.step_write(membership, run_id, step_id)
     step = services.cancel(membership, run, step)
-    return queries.told(queries.ChainNode(step=step, why=queries.why(step)))
+    return queries.node_json(queries.ChainNode(step=step, why=queries.why(step)))
 
 
 @router.get("/projects/{project_id}/then", response=SettledSteps, summary="Runs that wait until a project is settled")

@@ -221,7 +221,7 @@ def judges(workspace_id: int) -> Options:
     return SOURCES["judges"].options(workspace_id, "criterion,checklist")
 
 
-def told(node: ChainNode) -> dict[str, Any]:
+def node_json(node: ChainNode) -> dict[str, Any]:
     """A step as the API shows it."""
     step = node.step
     assert step is not None  # noqa: S101  # only the root has none

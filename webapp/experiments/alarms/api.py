@@ -20,7 +20,10 @@ from .schemas import AlarmAskedOut, AlarmList
 )
 def run_alarms(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """The newest step first; one of each sign."""
-    return {"items": [serializers.alarm(each) for each in services.shown(run_of(request, run_id))], "next": None}
+    return {
+        "items": [serializers.alarm(each) for each in services.described_alarms(run_of(request, run_id))],
+        "next": None,
+    }
 
 
 @router.post(

@@ -11,7 +11,7 @@ from django.db.models import Q
 from django.db.models.fields.json import KeyTextTransform
 from django.urls import reverse
 
-from trainer.config.alarms import SIGNALS, page, title, told
+from trainer.config.alarms import SIGNALS, alarm_text, page, title
 from trainer.config.alarms import heading as heading_of
 from trainer.contracts import AlarmData, RunEvent
 from webapp.accounts.models import Membership
@@ -55,7 +55,7 @@ class DescribedAlarm:
 
     @property
     def told(self) -> str:
-        return told(self.data, self.row.step)
+        return alarm_text(self.data, self.row.step)
 
     @property
     def look(self) -> str:
@@ -107,7 +107,7 @@ def _facts(run: Run, each: RunAlarm) -> dict[str, object]:
     }
 
 
-def shown(run: Run) -> list[DescribedAlarm]:
+def described_alarms(run: Run) -> list[DescribedAlarm]:
     """All alarms of the run, newest step first, with excerpts of their responses. Three queries for any number."""
     rows = list(RunAlarm.objects.filter(run=run).order_by("-step", "signal", "subject"))
     if not rows:

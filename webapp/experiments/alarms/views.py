@@ -23,7 +23,7 @@ def run_alarms(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """A fragment: the alarms of a run as they come."""
     membership = require(request)
     run = access.run_read(membership, run_id)
-    found = services.shown(run)
+    found = services.described_alarms(run)
     context = {"run": run, "alarms": found, "alarms_title": services.heading(found)}
     context["may_write"] = membership.may(Role.RESEARCHER)
     return render(request, "experiments/_alarms.html", context | {"is_over": run.state in OVER})

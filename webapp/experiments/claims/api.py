@@ -191,7 +191,7 @@ def _study(row: ClaimStudy, launched: int, finished: int) -> dict[str, Any]:
 
 
 def _standing(row: ClaimStudy) -> dict[str, Any]:
-    found = services.standing(row)
+    found = services.standing_of(row)
     shown = [
         {
             "claim": each.claim.text,

@@ -291,7 +291,7 @@ def _mine(membership: Membership) -> QuerySet[ClaimStudy]:
     return ClaimStudy.objects.filter(workspace=membership.workspace, created_by=membership.user)
 
 
-def standing(study: ClaimStudy) -> Standing:
+def standing_of(study: ClaimStudy) -> Standing:
     """Two queries, however many runs. A run that is under way again has no measures until it has finished."""
     plan = PLANS[study.plan]
     found: dict[str, list[ArmRun]] = {arm.name: [] for arm in plan.arms}

@@ -274,7 +274,7 @@ def study_standing(request: HttpRequest, study_id: int) -> HttpResponseBase:
 
 def _standing(request: HttpRequest, study_id: int) -> dict[str, Any]:
     membership = require(request)
-    found = services.standing(access.study_read(membership, study_id))
+    found = services.standing_of(access.study_read(membership, study_id))
     table = [
         (row.arm, cell, [(title, cell.measures.get(key)) for title, key in found.plan.columns])
         for row in found.rows

@@ -17,7 +17,7 @@ from trainer.config.sections.phases import Line
 from trainer.contracts.plurals import counted
 from webapp.accounts.models import Membership
 from webapp.core.forms.formtree import FormGroup, Tree
-from webapp.core.forms.initial import put
+from webapp.core.forms.initial import set_at_path
 from webapp.core.forms.model_schemas import schema_of
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.requests import idempotency
@@ -231,7 +231,7 @@ class RunForm:
     def notes(self) -> list[str]:
         """Notes on the data for the config, as far as the version is counted."""
         version = choices.named_version(self.membership.workspace_id, self.dataset)
-        counts = training_counts.kept(version) if version else None
+        counts = training_counts.stored_counts(version) if version else None
         return list(self._config.data_notes(counts)) if counts and self._config else []  # problems of a config are said
 
     @property
@@ -250,7 +250,7 @@ class RunForm:
         """The memory that the run would need, as far as it is known."""
         if self._config is None:
             return memory.ShownForecast(unknown="shown when the config is valid")
-        return memory.shown(self._config, self._model)
+        return memory.shown_forecast(self._config, self._model)
 
     @cached_property
     def time(self) -> expected.ExpectedTime:
@@ -285,7 +285,7 @@ class RunForm:
                 if not text and isinstance(self.raw.get(path), dict):
                     self.raw[path] = None
                 else:
-                    put(self.raw, path.split("."), text)
+                    set_at_path(self.raw, path.split("."), text)
 
     def _of_another_kind(self, path: list[str], kind: str) -> None:
         """Empties the first item of a list if its kind is about to change, because another kind has other fields."""

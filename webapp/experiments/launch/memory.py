@@ -52,7 +52,7 @@ class ShownForecast:
         return [(_label(each), _rows(each)) for each in self.found.processes] if self.found else []
 
 
-def shown(config: RecipeConfig, model: RegisteredModel | None) -> ShownForecast:
+def shown_forecast(config: RecipeConfig, model: RegisteredModel | None) -> ShownForecast:
     """The forecast for a valid config."""
     if model is None:
         return ShownForecast(unknown="choose a model first")

@@ -11,7 +11,7 @@ from ..models import Run
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
 
-def left(run: Run, now: datetime) -> float | None:
+def seconds_left(run: Run, now: datetime) -> float | None:
     """Seconds until the run is over, as its process last said; None if it has not said, or stands still."""
     if (
         run.state not in (Run.State.RUNNING, Run.State.PAUSING, Run.State.STOPPING)

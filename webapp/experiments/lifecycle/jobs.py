@@ -28,9 +28,9 @@ from webapp.core.distributed.ray_jobs import (
     RayJobKind,
     ask,
     death,
+    job_text,
     kill,
     last_lines,
-    said,
 )
 from webapp.core.monitoring.logs import asked_by
 from webapp.core.network.addresses import internal_url
@@ -80,7 +80,7 @@ def launch(run_id: int) -> float | None:
     run = Run.objects.with_names().filter(id=run_id).first()
     if run is None:
         return None
-    cluster.look()  # first: the places depend on the number of GPUs
+    cluster.refresh()  # first: the places depend on the number of GPUs
     if not _claim(run):
         return None
     after = RUN.hand_over(
@@ -101,7 +101,7 @@ def _entrypoint(run: Run) -> Entrypoint:
     }
     if carried := {str(each.pk): tokens.run_token(each) for each in together.carried(run)}:
         environment[CARRIES] = json.dumps(carried)
-    return Entrypoint(trainer_command(run.config), environment, resources.wanted(run))
+    return Entrypoint(trainer_command(run.config), environment, resources.wanted_resources(run))
 
 
 def _claim(run: Run) -> bool:
@@ -237,7 +237,7 @@ def _lost(run: Run, reason: str, client: RayClient | None, found: RayJob | None,
         Run.objects.select_for_update(no_key=True).get(id=run.id)
         if lifecycle.go_on(run, reason):
             done = f"{reason}, so it continues as attempt {run.attempt}"
-            RUN.repaired(run, believed=believed, ray=said(found), done=done, attempt=lost)
+            RUN.repaired(run, believed=believed, ray=job_text(found), done=done, attempt=lost)
             _write_down(run, [f"{run.state_reason}, as attempt {run.attempt}.", *lines], level="warning")
 
 
@@ -264,7 +264,7 @@ def _end(run: Run, reason: str, client: RayClient | None, found: RayJob | None) 
         # locked first: a last event that arrives at this moment is either seen here or finds the run over
         Run.objects.select_for_update(no_key=True).get(id=run.id)
         if move(run, ENDS.get(run.state, State.FAILED), reason=reason):
-            RUN.repaired(run, believed=believed, ray=said(found), done=f"{reason}, so it {DONE[run.state]}")
+            RUN.repaired(run, believed=believed, ray=job_text(found), done=f"{reason}, so it {DONE[run.state]}")
             _write_down(
                 run, [f"{reason}. Last lines of the process:" if lines else f"{reason}.", *lines], level="error"
             )

@@ -43,11 +43,11 @@ class Free:
     counted. If it had GPUs and has none now, every run that asks for GPUs waits."""
 
     def __init__(self) -> None:
-        self.there, self.lost = resources.of_cluster(), resources.lost()
+        self.there, self.lost = resources.of_cluster(), resources.lost_gpus()
         found = cluster.known()
         self._nodes = found.nodes if found and not self.lost and settings.MAX_RUNNING_RUNS is not None else ()
-        self._of_jobs = weights_resources.taken().gpus
-        taken = resources.taken()
+        self._of_jobs = weights_resources.taken_resources().gpus
+        taken = resources.taken_resources()
         self._free = {kind: max(0, round(amount(self.there, kind) - amount(taken, kind), DIGITS)) for kind in Kind}
 
     def of(self, kind: Kind) -> float:
@@ -112,11 +112,11 @@ class Shares:
         self._runs = Counter(run.experiment.workspace_id for run in together.by_process(rows))
         self.turns = self._runs + Counter(weights_line.placed().values_list("workspace_id", flat=True))
         self.places = self.turns.total()
-        self._held = resources.held()
+        self._held = resources.held_shares()
 
     def refuses(self, claimant: Claimant) -> Why | None:
         workspace_id = claimant.workspace_id
-        limits = quotas.of(workspace_id, self._limits)
+        limits = quotas.limits_of(workspace_id, self._limits)
         if claimant.run and limits.running_runs is not None and self._runs[workspace_id] >= limits.running_runs:
             return Why.LIMIT
         counts = claimant.gpus and (self._free.there.gpus or claimant.job)

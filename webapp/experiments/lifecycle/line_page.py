@@ -120,7 +120,7 @@ def whole(workspace_id: int) -> WaitingLine:
     left = Free()
     there, free = left.there, left.all
     holders = waiting_reasons.Holders(timezone.now())
-    standing = list(waiting_reasons.standing(holders, left))
+    standing = list(waiting_reasons.waiting_runs(holders, left))
 
     def row(each: Claimant, since: datetime, seconds: float | None, why: str = "") -> LineRow:
         mine = each.workspace_id == workspace_id

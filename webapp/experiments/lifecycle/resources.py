@@ -80,20 +80,20 @@ def of_cluster() -> JobResources:
     return JobResources(found.cpus, found.gpus, sum(lends) if all(lends) else 0)
 
 
-def lost() -> int:
+def lost_gpus() -> int:
     """GPUs that the cluster had, if it has none now or nothing is known of it: they are waited for. 0 if it has some, or
     never had any."""
     return 0 if has() else cluster.had()
 
 
-def wanted(run: Run) -> JobResources:
+def wanted_resources(run: Run) -> JobResources:
     """The resources of the process with which a run begins. Unless its config says so, it reserves no processor: a run that waits for
     processors that nobody else needs would never start on a small machine."""
     return _if_there(own(run))
 
 
 def _if_there(own: JobResources) -> JobResources:
-    return own if has() or lost() else replace(own, gpus=0)
+    return own if has() or lost_gpus() else replace(own, gpus=0)
 
 
 def own(run: Run) -> JobResources:
@@ -110,7 +110,7 @@ def asked(run: Run, expects: bool = False) -> JobResources:
 
 def expects_memory() -> bool:
     """Whether the memory that runs are expected to need counts: not if they train on GPUs, for each of them has its own."""
-    return not (has() or lost())
+    return not (has() or lost_gpus())
 
 
 def _both(run: Run) -> RunResources:
@@ -133,17 +133,17 @@ def of_config(config: RecipeConfig) -> RunResources:
     )
 
 
-def taken(but: Run | None = None) -> JobResources:
+def taken_resources(but: Run | None = None) -> JobResources:
     """What the runs have that Ray has or is about to get, and jobs that need weights; `but` does not count. GPUs are whole cards."""
     runs = Run.objects.filter(state__in=RUNNING).exclude(recipe=LOGGED).defer("config")
     mine = together.process(but) if but else ""
     expects = expects_memory()
     others = (asked(run, expects) for run in together.by_process(runs) if together.process(run) != mine)
-    jobs = weights_resources.taken(expects)
+    jobs = weights_resources.taken_resources(expects)
     return sum(others, JobResources(jobs.cpus, ceil(jobs.gpus), jobs.memory_bytes))
 
 
-def held() -> defaultdict[int, float]:
+def held_shares() -> defaultdict[int, float]:
     """{workspace id: GPUs of its runs and jobs that Ray has or is about to get}."""
     found = defaultdict(float, {key: each.gpus for key, each in weights_resources.by_workspace().items()})
     rows = Run.objects.filter(state__in=RUNNING).exclude(recipe=LOGGED).select_related("experiment").defer("config")
@@ -154,8 +154,8 @@ def held() -> defaultdict[int, float]:
 
 def problems(workspace_id: int, config: RecipeConfig) -> Iterator[FieldProblem]:
     """Problems of a run that asks for more than the cluster has, or than its workspace may hold: it would wait for ever."""
-    there, held = has() or lost(), config.holdings()
-    most = quotas.of(workspace_id).gpus
+    there, held = has() or lost_gpus(), config.holdings()
+    most = quotas.limits_of(workspace_id).gpus
     reason = ""
     if there and most is not None and held.gpus > most:
         reason = f"and {quotas.too_many_gpus(most)}"
@@ -194,10 +194,10 @@ def over_quota(gpus: float, most: int) -> str:
 
 def waits(run: Run) -> str:
     """The reason why Ray has not started a run yet; empty if nothing that it asked for is missing."""
-    if gone := lost():
+    if gone := lost_gpus():
         return f"Waits in Ray's queue: {missing(gone)}"
-    there, asks = has(), wanted(run)
-    if there and taken(but=run).gpus >= there:
+    there, asks = has(), wanted_resources(run)
+    if there and taken_resources(but=run).gpus >= there:
         return f"Waits in Ray's queue for a free GPU: it asks for 1, and the cluster has {there}"
     if asks.cpus or asks.memory_bytes:  # others than this installation may use the cluster
         return f"Waits in Ray's queue until a machine of the cluster has {asks.words} free"

@@ -28,7 +28,7 @@ class Spent:
     money: Decimal
 
 
-def spent(judges: Iterable[RunJudge]) -> Spent:
+def spending_of(judges: Iterable[RunJudge]) -> Spent:
     rows = list(judges)
     return Spent(sum(row.tokens for row in rows), sum((row.money for row in rows), Decimal()))
 
@@ -37,7 +37,7 @@ def used_up(run: Run) -> str:
     """The limit that is used up, in words; empty if none is."""
     if run.judge_token_limit is None and run.judge_money_limit is None:
         return ""
-    used = spent(run.judges.all())
+    used = spending_of(run.judges.all())
     if run.judge_token_limit is not None and used.tokens >= run.judge_token_limit:
         return f"The {run.judge_token_limit:,} tokens that its judges may use are used up"
     if run.judge_money_limit is not None and used.money >= run.judge_money_limit:
@@ -63,7 +63,7 @@ def change(membership: Membership, run: Run, tokens: Any = KEEP, money: Any = KE
     wanted = {name: value for name, value in asked.items() if value is not KEEP}
     with transaction.atomic():
         held = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
-        if problems := _problems(spent(held.judges.all()), tokens, money):
+        if problems := _problems(spending_of(held.judges.all()), tokens, money):
             raise Invalid("The spending limit cannot be set.", problems)
         if any(getattr(held, name) != value for name, value in wanted.items()):
             Run.objects.filter(pk=run.pk).update(**wanted)

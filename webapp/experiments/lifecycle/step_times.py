@@ -32,7 +32,7 @@ def step_s(runs: Sequence[Run]) -> dict[int, float]:
     return found
 
 
-def left(run: Run, pace: float | None) -> float | None:
+def seconds_left(run: Run, pace: float | None) -> float | None:
     """Seconds for the steps that are left at this pace, without evaluations; None without a pace."""
     return None if pace is None else max(0, run.steps_total - run.step) * pace
 

@@ -86,7 +86,7 @@ def _next() -> list[Claimant]:
 
 def tell() -> None:
     """Brings the reasons of those that wait up to date."""
-    for each in waiting_reasons.standing(waiting_reasons.Holders(timezone.now()), Free()):
+    for each in waiting_reasons.waiting_runs(waiting_reasons.Holders(timezone.now()), Free()):
         claimant = each.claimant
         if not each.reason or claimant.row.next_try_at is not None or each.reason == claimant.reason:
             continue

@@ -42,7 +42,7 @@ class Holders:
     def __init__(self, now: datetime) -> None:
         self.now = now
         self.all = claimants.placed()
-        silent = [each.run for each in self.all if each.run and estimates.left(each.run, now) is None]
+        silent = [each.run for each in self.all if each.run and estimates.seconds_left(each.run, now) is None]
         self._paces = step_times.step_s([run for run in silent if run.state in (Run.State.STARTING, Run.State.RUNNING)])
 
     def left(self, each: Claimant) -> float | None:
@@ -50,8 +50,8 @@ class Holders:
             return estimates.left_of_job(each.job, self.now)
         if each.run is None:
             return None
-        said = estimates.left(each.run, self.now)
-        return step_times.left(each.run, self._paces.get(each.run.pk)) if said is None else said
+        said = estimates.seconds_left(each.run, self.now)
+        return step_times.seconds_left(each.run, self._paces.get(each.run.pk)) if said is None else said
 
     def of(self, workspace_id: int) -> list[Claimant]:
         return [each for each in self.all if each.workspace_id == workspace_id]
@@ -60,7 +60,7 @@ class Holders:
         return [each for each in self.of(workspace_id) if each.run]
 
 
-def standing(holders: Holders, free: Free, most: int = TOLD) -> Iterator[WaitingRun]:
+def waiting_runs(holders: Holders, free: Free, most: int = TOLD) -> Iterator[WaitingRun]:
     """The first of the line, in its order. Takes their share of what is `free`."""
     known = quotas.own()
     mine: Counter[int] = Counter()
@@ -68,7 +68,7 @@ def standing(holders: Holders, free: Free, most: int = TOLD) -> Iterator[Waiting
     last: float | None = None
     pace = step_times.step_s([each.run for each in claimants.waiting() if each.run])
     for before, (each, why) in enumerate(islice(walk(free), most)):
-        limits = quotas.of(each.workspace_id, known)
+        limits = quotas.limits_of(each.workspace_id, known)
         after: float | None = None
         if why is None:
             reason, after = "", 0.0
@@ -91,7 +91,7 @@ def standing(holders: Holders, free: Free, most: int = TOLD) -> Iterator[Waiting
             after = last = _all_free(missing, needed, free, holders) if missing else last
             reason = _for_resources(each, free, (missing or kinds)[0], before, holders)
         mine[each.workspace_id] += each.run is not None
-        takes = step_times.left(each.run, pace.get(each.run.pk)) if each.run else None
+        takes = step_times.seconds_left(each.run, pace.get(each.run.pk)) if each.run else None
         told = _when(None if why == Why.TIME else after, takes)
         yield WaitingRun(each, before, reason + told if why else "", after, takes)
 

@@ -48,13 +48,13 @@ def curves(run: Run, keys: list[str] | None = None, max_points: int = 600) -> st
 
 def _drawn(run_id: int, keys: list[str], max_points: int) -> Iterator[tuple[str, str]]:
     """(key, curve as JSON) for those of the keys that have values."""
-    for key, found in drawn(run_id, keys, max_points):
+    for key, found in thinned_curves(run_id, keys, max_points):
         times = np.round(found["at"] / 1e6 + levels.EPOCH_S, 3)
         curve = {"steps": found["step"].tolist(), "values": found["value"].tolist(), "times": times.tolist()}
         yield key, json.dumps(curve)
 
 
-def drawn(run_id: int, keys: Sequence[str], max_points: int) -> Iterator[tuple[str, levels.Points]]:
+def thinned_curves(run_id: int, keys: Sequence[str], max_points: int) -> Iterator[tuple[str, levels.Points]]:
     """For each key with values: all points if they fit, else the lowest and the highest of every bucket of steps, so that no spike is
     smoothed away, and always the first and the last point. Two queries, a third if the run has levels."""
     buckets = max(max_points // 2, 1)

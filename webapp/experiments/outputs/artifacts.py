@@ -98,7 +98,7 @@ def placed(artifact: Artifact) -> Placed:
     return placed_at(place(artifact), artifact.files)
 
 
-def here(artifact: Artifact) -> Path:
+def local_path(artifact: Artifact) -> Path:
     """The artifact's folder on this server; an artifact in the store is fetched once, also if the run's folder has old files.
 
     Raises StoreAway, StoreLost and OSError.

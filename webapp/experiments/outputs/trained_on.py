@@ -47,7 +47,7 @@ def leaking(workspace_id: int, version: DatasetVersion, recipe: str, raw: dict[s
     others = [each for each in seen if each != version]
     told = leaks.of(version)
     alike = near(VersionPair(each, version) for each in others)
-    return {"leaks": told["leaks"] + leaks.seen(version, others), "near": told["near"] + alike}
+    return {"leaks": told["leaks"] + leaks.leaks_of_training(version, others), "near": told["near"] + alike}
 
 
 def _named(workspace_id: int, recipe: str, raw: dict[str, Any]) -> set[int]:

@@ -48,7 +48,7 @@ def fitting_version(workspace_id: int, recipe: Recipe) -> DatasetVersion | None:
     budget, second = training_counts.AT_ONCE, None
     plain = recipe.schema.model_validate({})
     for row in rows:
-        if training_counts.kept(row) is None:
+        if training_counts.stored_counts(row) is None:
             budget -= row.counts.get("examples", 0)
             if budget < 0:
                 continue

@@ -18,7 +18,7 @@ from .schemas import RepeatIn, RepeatOut, RepeatsOut
 @router.get("/repeats", response=RepeatsOut, summary="Runs that are launched again by the clock")
 def repeats(request: HttpRequest) -> dict[str, Any]:
     """All repeats of the workspace, the newest one first."""
-    return {"items": [queries.told(row) for row in queries.repeats(require(request))]}
+    return {"items": [queries.repeat_json(row) for row in queries.repeats(require(request))]}
 
 
 @router.post("/runs/{run_id}/repeats", response={201: RepeatOut}, summary="Launch a run again by the clock")
@@ -34,7 +34,7 @@ def add_repeat(
     newest = given.pop("newest_data")
     asked = services.RepeatAsked(Rhythm(**given), ends_at, newest)
     row = services.add(membership, access.run_write(membership, run_id), asked, idempotency_key)
-    return Status(201, queries.told(queries.repeat_write(membership, row.pk)))
+    return Status(201, queries.repeat_json(queries.repeat_write(membership, row.pk)))
 
 
 @router.post("/repeats/{repeat_id}/pause", response=RepeatOut, summary="Pause a repeated run")
@@ -42,7 +42,7 @@ def pause_repeat(request: HttpRequest, repeat_id: RunId) -> dict[str, Any]:
     """Runs that were launched go on."""
     membership = require(request)
     services.pause(membership, queries.repeat_write(membership, repeat_id))
-    return queries.told(queries.repeat_write(membership, repeat_id))
+    return queries.repeat_json(queries.repeat_write(membership, repeat_id))
 
 
 @router.post("/repeats/{repeat_id}/resume", response=RepeatOut, summary="Resume a paused repeated run")
@@ -50,7 +50,7 @@ def resume_repeat(request: HttpRequest, repeat_id: RunId) -> dict[str, Any]:
     """Times during the pause are left out."""
     membership = require(request)
     services.resume(membership, queries.repeat_write(membership, repeat_id))
-    return queries.told(queries.repeat_write(membership, repeat_id))
+    return queries.repeat_json(queries.repeat_write(membership, repeat_id))
 
 
 @router.delete("/repeats/{repeat_id}", response={204: None}, summary="Delete a repeated run")

@@ -40,7 +40,7 @@ def state(row: RunRepeat) -> str:
     return "paused" if row.paused else "waiting"
 
 
-def told(row: RunRepeat) -> dict[str, Any]:
+def repeat_json(row: RunRepeat) -> dict[str, Any]:
     """A repeat as the API gives it. Needs `repeats`."""
     return {
         "id": row.pk,

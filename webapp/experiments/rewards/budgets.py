@@ -33,7 +33,7 @@ def judges(run: Run) -> list[RunJudge]:
     return list(run.judges.select_related("version__judge", "version__endpoint").order_by("id"))
 
 
-def shown(run: Run) -> list[RunJudge]:
+def judge_budgets(run: Run) -> list[RunJudge]:
     """The judges that the run has asked, and those that it has not asked yet, as unsaved rows that cannot be changed."""
     asked = judges(run)
     known = {row.version_id for row in asked}

@@ -22,7 +22,7 @@ def run_judges(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """A fragment with what the judges have used so far."""
     membership = require(request)
     run = access.run_read(membership, run_id)
-    if not (judges := budgets.shown(run)):
+    if not (judges := budgets.judge_budgets(run)):
         raise Http404("no judge is asked")
     context = {"run": run, "judges": judges, "is_over": run.state in OVER, "may_write": membership.may(Role.RESEARCHER)}
     return render(request, "experiments/_judges.html", context)

@@ -55,7 +55,7 @@ def indexed(run_id: int) -> int:
     return newest or 0
 
 
-def behind(run_id: int, number: int) -> Any:
+def stored_after(run_id: int, number: int) -> Any:
     """The rollouts that were stored after this one."""
     return Rollout.objects.filter(run=run_id).alias(stored=STORED).filter(stored__gt=number)
 
@@ -78,7 +78,7 @@ def _waiting(run_id: int) -> tuple[NDArray[np.int64], blocks.Hits, bool]:
     """The numbers and the hits of the oldest rollouts that wait, and whether there are more."""
     stored, found, count = [], [], 0
     until = time.monotonic() + SECONDS
-    for row in light(behind(run_id, indexed(run_id)).order_by("stored")[:AT_ONCE]):
+    for row in light(stored_after(run_id, indexed(run_id)).order_by("stored")[:AT_ONCE]):
         stored.append(row.stored)
         found.append(search_words.stored(row.step, row.phase, texts(row)))
         count += len(found[-1])
@@ -113,5 +113,5 @@ def _clear(run_id: int) -> None:
     """The run is due no longer, if no rollout came meanwhile. The lock of the run keeps the ingest out for that moment."""
     with transaction.atomic():
         Run.objects.select_for_update(no_key=True).only("pk").filter(pk=run_id).first()
-        if not behind(run_id, indexed(run_id)).exists():
+        if not stored_after(run_id, indexed(run_id)).exists():
             Run.objects.filter(pk=run_id).update(words_due=False)

@@ -17,7 +17,7 @@ from webapp.inference.folders import stored
 
 from .. import queries
 from ..models import Artifact, Rollout, Run
-from ..outputs.artifacts import here, is_there
+from ..outputs.artifacts import is_there, local_path
 
 MAX_CHOICES = 200
 MAX_TRAINED = 1_000  # responses of training beside those of an evaluation
@@ -92,7 +92,7 @@ def _folders(run: Run, step: int) -> tuple[str, Path]:
     if not is_there(row):
         raise NotMeasured(f"run {run.pk} keeps no checkpoint of step {step}; checkpoint.keep says how many stay")
     try:
-        return stored.here(ModelSource(path=run.base.path), run.experiment.workspace_id).path, here(row)
+        return stored.local_source(ModelSource(path=run.base.path), run.experiment.workspace_id).path, local_path(row)
     except (Problem, OSError) as error:
         raise NotMeasured(str(error)) from error
 

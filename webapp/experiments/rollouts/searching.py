@@ -62,7 +62,7 @@ class WordSearch:
         return waiting, there or 0
 
     def _behind(self) -> Any:
-        rows = indexing.behind(self._run.pk, self._indexed)
+        rows = indexing.stored_after(self._run.pk, self._indexed)
         return rows if self._step is None else rows.filter(step=self._step)
 
     def stored(self, numbers: list[int]) -> QuerySet[Rollout]:

@@ -102,7 +102,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
 
 def _context(membership: Membership, run: Run, tab: str, tabs: tuple[str, ...]) -> dict[str, Any]:
     """All that every tab shows of the run."""
-    may_write, shown = membership.may(Role.RESEARCHER), alarms.shown(run)
+    may_write, shown = membership.may(Role.RESEARCHER), alarms.described_alarms(run)
     return {
         "run": run,
         "tab": tab,
@@ -125,8 +125,8 @@ def _context(membership: Membership, run: Run, tab: str, tabs: tuple[str, ...]) 
         "agreements": reason_matches.agreements(run) if reason_matches.matches_reasons(run) else [],
         **_what_can_be_done(run, may_write),
         "command": "" if run.is_logged else pages.curl(run),
-        "judges": (judges := budgets.shown(run)),
-        "spent": spending.spent(judges),
+        "judges": (judges := budgets.judge_budgets(run)),
+        "spent": spending.spending_of(judges),
         "generated": token_limit.generated(run),
         **_early(run),
         "not_before": utc_times.field(run.not_before),
@@ -175,7 +175,7 @@ def _expected(run: Run) -> float | None:
     """Seconds that the run takes, by earlier runs like it, while its own process has not said so; None if that is not known."""
     if run.state not in (Run.State.QUEUED, Run.State.STARTING, Run.State.RUNNING) or run.eta_s is not None:
         return None
-    return step_times.left(run, step_times.step_s([run]).get(run.pk))
+    return step_times.seconds_left(run, step_times.step_s([run]).get(run.pk))
 
 
 @member(access.READER)

@@ -22,7 +22,7 @@ LinkId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
 def share_links(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
     """The links of the workspace that nobody has withdrawn, newest first."""
     found = page(queries.links(access.may_share(require(request)).workspace_id), cursor, limit)
-    return {"items": s.told(found.items), "next": found.next}
+    return {"items": s.links_json(found.items), "next": found.next}
 
 
 @router.post("/share-links", response={201: s.ShareLinkMade}, summary="Share a comparison; its link is shown only now")

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_GET
 
-from webapp.core.problems import told
+from webapp.core.problems import error_body
 from webapp.core.requests.limits import TooMany, measured, seconds_to_wait
 
 from . import access, kinds, services
@@ -72,7 +72,7 @@ def _refused(request: HttpRequest, status: int, title: str, message: str) -> Htt
     """The same for every reason; a chart gets it as JSON."""
     if request.headers.get("Accept", "").startswith("application/json"):
         code = "too_many_requests" if status == 429 else "not_found"
-        return JsonResponse(told(request, code, f"{title}. {message}"), status=status)
+        return JsonResponse(error_body(request, code, f"{title}. {message}"), status=status)
     return HttpResponse(render_to_string("shared/refused.html", {"title": title, "message": message}), status=status)
 
 

@@ -55,7 +55,7 @@ class ShareLinkList(Schema):
     next: str | None
 
 
-def told(links: Sequence[ShareLink]) -> list[dict[str, Any]]:
+def links_json(links: Sequence[ShareLink]) -> list[dict[str, Any]]:
     """As `ShareLinkOut` has it, of rows of `queries.links`."""
     listed = queries.listed(links)
     return [
@@ -70,5 +70,5 @@ def told(links: Sequence[ShareLink]) -> list[dict[str, Any]]:
 
 def told_made(link: ShareLink, secret: str) -> dict[str, Any]:
     """As `ShareLinkMade` has it."""
-    (row,) = told(list(queries.links(link.workspace_id).filter(pk=link.pk)))
+    (row,) = links_json(list(queries.links(link.workspace_id).filter(pk=link.pk)))
     return {**row, "url": services.address(secret)}

@@ -70,5 +70,5 @@ def of_sweep(sweep: Sweep) -> SweepBase:
 def typed(axis: SweepAxis) -> str:
     """The values of a key as a person types them."""
     if axis.is_range:
-        return f"{keys.worded(axis.low)} to {keys.worded(axis.high)}"
-    return ", ".join(map(keys.worded, axis.values))
+        return f"{keys.value_text(axis.low)} to {keys.value_text(axis.high)}"
+    return ", ".join(map(keys.value_text, axis.values))

@@ -195,7 +195,7 @@ def _try_values(membership: Membership, found: Checked, wish: Wish) -> bool:
         for value in axis.tried():
             if why := refused(membership, wish.recipe, plan.config, wish.dataset, {axis.path: value}):
                 where = f"axes.{i}.{'low' if axis.is_range else 'values'}"
-                found.say(where, f"{keys.worded(value)}: {why}")
+                found.say(where, f"{keys.value_text(value)}: {why}")
     return len(found.problems) > before
 
 
@@ -243,7 +243,7 @@ def _of_grid(found: Checked, recipe: str) -> Iterator[str]:
         try:
             resolve(recipe, space.laid(found.plan.config, values))
         except ConfigInvalid as error:
-            words = ", ".join(f"{path} = {keys.worded(value)}" for path, value in values.items())
+            words = ", ".join(f"{path} = {keys.value_text(value)}" for path, value in values.items())
             yield f"{words}: {'; '.join(_told(problem, values) for problem in error.problems)}"
             return
 

@@ -78,7 +78,7 @@ METHODS: Mapping[str, Callable[[TrialAsked], Values | None]] = {
 
 def offered() -> list[str]:
     """The methods that this installation has."""
-    return [name for name in METHODS if name != "tpe" or tpe.there()]
+    return [name for name in METHODS if name != "tpe" or tpe.is_installed()]
 
 
 def chosen(method: str, asked: TrialAsked) -> Values | None:

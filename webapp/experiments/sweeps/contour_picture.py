@@ -79,7 +79,7 @@ def drawn(contour: Contour, higher: bool) -> ContourPicture:
 
 
 def _worded(number: float) -> str:
-    return keys.worded(float(f"{number:.3g}"))
+    return keys.value_text(float(f"{number:.3g}"))
 
 
 def _ticks(side: ContourSide) -> Sequence[float]:

@@ -97,7 +97,7 @@ def _height(axis: SweepAxis, value: space.Value) -> float:
 
 def _ticks(x: float, axis: SweepAxis) -> list[UprightTick]:
     shown = [axis.at(1.0), axis.at(0.0)] if axis.is_range else axis.values[::-1]
-    return [_tick(x, _height(axis, value), keys.worded(value)) for value in shown]
+    return [_tick(x, _height(axis, value), keys.value_text(value)) for value in shown]
 
 
 def _tick(x: float, y: float, words: str) -> UprightTick:

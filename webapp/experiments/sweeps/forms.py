@@ -165,7 +165,7 @@ class SweepForm:
 
     @property
     def tpe_missing(self) -> str:
-        return "" if tpe.there() else tpe.MISSING
+        return "" if tpe.is_installed() else tpe.MISSING
 
     @property
     def is_grid(self) -> bool:

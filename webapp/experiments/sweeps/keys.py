@@ -41,7 +41,7 @@ def read(key: Input, text: str) -> Value:
         return text
 
 
-def worded(value: Value) -> str:
+def value_text(value: Value) -> str:
     """The value in the form that `read` takes and tables show."""
     if value is None:
         return NONE

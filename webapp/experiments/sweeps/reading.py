@@ -120,7 +120,7 @@ def at_rung(sweep: Sweep, runs: Sequence[SweepRun], step: int) -> list[float]:
 def _row(
     sweep: Sweep, axes: Sequence[SweepAxis], trial: SweepTrial, runs: Sequence[SweepRun], values: Mapping[int, float]
 ) -> TrialRow:
-    shown = [keys.worded(trial.values[axis.path]) for axis in axes]
+    shown = [keys.value_text(trial.values[axis.path]) for axis in axes]
     held = {each.seed: Seeded(each.seed, each.run, values.get(each.run_id)) for each in runs}
     estimate = mean_over_seeds([held[seed].value if seed in held else None for seed in range(sweep.seeds)])
     return TrialRow(trial, shown, estimate, list(held.values()), _early(trial))

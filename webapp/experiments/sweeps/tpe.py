@@ -21,7 +21,7 @@ MISSING = "Optuna is not installed: pip install optuna beside the web server and
 AT_FIRST = 10  # trials at random, before there is something to learn from
 
 
-def there() -> bool:
+def is_installed() -> bool:
     """Whether Optuna is installed. It is not loaded."""
     return find_spec(PACKAGE) is not None
 

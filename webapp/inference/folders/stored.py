@@ -230,7 +230,7 @@ def _file(folder: Path, path: Path, beat: Callable[[], None]) -> ModelFile:
     return ModelFile(path=name, bytes=size, digest=digest.hexdigest())
 
 
-def here(source: ModelSource, workspace_id: int) -> ModelSource:
+def local_source(source: ModelSource, workspace_id: int) -> ModelSource:
     """The same source with folders of this server. A model that is read from the store is fetched once, into var/fetched.
 
     Call it before a process of this server loads a model. Raises StoreAway, StoreLost and OSError.

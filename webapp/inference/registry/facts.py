@@ -58,7 +58,7 @@ def changed(card: str, config: Mapping[str, Any]) -> list[tuple[str, str]] | Non
     ]
 
 
-def shown(model: RegisteredModel) -> list[tuple[str, str]]:
+def fact_lines(model: RegisteredModel) -> list[tuple[str, str]]:
     """Names and values in the order of WORDS; after them all other facts, by their keys without underscores."""
     known = [
         (name, write(model.facts[key])) for key, (name, write) in WORDS.items() if model.facts.get(key) is not None

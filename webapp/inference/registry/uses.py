@@ -23,7 +23,7 @@ class ModelUse:
     url: str
 
 
-def of(model: RegisteredModel) -> list[ModelUse]:
+def uses_of(model: RegisteredModel) -> list[ModelUse]:
     """In the order in which people ask: train further, teach, reward, answer or score a dataset, judge, write rubrics."""
     found = [
         _in_run(model, recipe.name, recipe.title, slot)

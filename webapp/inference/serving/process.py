@@ -25,7 +25,7 @@ from webapp.core.background.children import environment
 from webapp.core.problems import Problem
 from webapp.machine.places import socket_path
 
-from ..folders.stored import here
+from ..folders.stored import local_source
 
 MOST_MODELS = 4  # held at the same time
 START_S = 90.0  # until the socket is there: Python starts, the libraries do not load yet
@@ -109,7 +109,7 @@ async def _connected(
 def _start(place: Path, source: ModelSource, workspace_id: int) -> None:
     """Starts the process, unless another process of the web server has just started it. Raises CannotAnswer."""
     try:
-        source = here(source, workspace_id)  # may take minutes: other models start meanwhile
+        source = local_source(source, workspace_id)  # may take minutes: other models start meanwhile
     except (Problem, OSError) as error:
         raise CannotAnswer("failed", str(error)) from error
     finally:

@@ -98,7 +98,7 @@ def _write(model_id: int, found: dict[str, Any]) -> None:
 def _tried(model: RegisteredModel) -> dict[str, Any]:
     """The outcome, as `trainer.weights.trial` prints it."""
     try:
-        folder = stored.here(ModelSource(path=model.path), model.workspace_id).path
+        folder = stored.local_source(ModelSource(path=model.path), model.workspace_id).path
     except (Problem, OSError) as error:
         return {"state": "not_tried", "reason": f"its files cannot be fetched: {error}"[:300]}
     try:

@@ -25,7 +25,7 @@ from webapp.inference.endpoints.queries import recorded_texts
 from webapp.inference.endpoints.services import note_troubles
 from webapp.inference.endpoints.sharing import EndpointShare
 from webapp.inference.endpoints.targets import endpoint_target, local_target
-from webapp.inference.folders.stored import here
+from webapp.inference.folders.stored import local_source
 from webapp.inference.models import Endpoint
 from webapp.usage import counters
 from webapp.usage.models import WorkKind
@@ -209,7 +209,7 @@ def _here(endpoint: Endpoint, target: CallTarget) -> CallTarget:
     if not isinstance(target, LocalTarget):
         return target
     try:
-        found = here(ModelSource(path=target.model, adapters=tuple(target.adapters)), endpoint.workspace_id)
+        found = local_source(ModelSource(path=target.model, adapters=tuple(target.adapters)), endpoint.workspace_id)
     except (Problem, OSError) as error:
         raise EndpointProblem("down", str(error)) from error
     return replace(target, model=found.path, adapters=found.adapters)

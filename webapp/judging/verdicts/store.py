@@ -70,14 +70,14 @@ def _row(outcome: Outcome) -> str:
         "parsed": outcome.parsed,
         "problem": outcome.problem,
         "subject": call.subject,
-        **taken(outcome),
+        **outcome_use(outcome),
         "cached_tokens": reply and _bounded(reply.cached_tokens),
         "attempts": min(reply.attempts, _MOST_SMALL) if reply else 0,
     }
     return f'{{"request":{call.record},{json.dumps(told, default=str, ensure_ascii=False)[1:]}'
 
 
-def taken(outcome: Outcome) -> dict[str, int | Decimal | None]:
+def outcome_use(outcome: Outcome) -> dict[str, int | Decimal | None]:
     """The usage of a call, within what columns hold: endpoints report any number, and an absurd one must not lose the whole batch."""
     reply = outcome.reply
     return {
@@ -90,7 +90,7 @@ def taken(outcome: Outcome) -> dict[str, int | Decimal | None]:
 
 def use(outcomes: Iterable[Outcome]) -> CallUse:
     """The usage of the answered calls, for the ledger; calls that nobody answered used nothing."""
-    found = [taken(each) for each in outcomes if each.reply is not None]
+    found = [outcome_use(each) for each in outcomes if each.reply is not None]
     costs = [each["cost"] for each in found if each["cost"] is not None]
     return CallUse(
         calls=len(found),

@@ -8,7 +8,7 @@ from ninja import Router, Status
 from webapp.accounts.access import require
 from webapp.core.database.paging import Limit, page
 from webapp.experiments.sharing import queries as links
-from webapp.experiments.sharing.schemas import told
+from webapp.experiments.sharing.schemas import links_json
 from webapp.experiments.sharing.services import address
 
 from .. import access
@@ -57,5 +57,5 @@ def share_newest(request: HttpRequest, report_id: s.Id, link_id: s.Id) -> dict[s
 
 def _told(workspace_id: int, rows: list[SharedReport]) -> list[dict[str, Any]]:
     held = links.links(workspace_id).filter(pk__in=[row.link_id for row in rows])
-    by_id = {row["id"]: row for row in told(list(held))}
+    by_id = {row["id"]: row for row in links_json(list(held))}
     return [{**by_id[row.link_id], "version": row.version.number} for row in rows if row.link_id in by_id]

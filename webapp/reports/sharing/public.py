@@ -72,7 +72,7 @@ def _chart(opened: OpenedLink, place: int) -> tuple[ReportBlock, list[Run]]:
         raise NothingShared
     block = charts[place - 1]
     try:
-        ids = sources.found(access.reader(opened), block).ids
+        ids = sources.block_runs(access.reader(opened), block).ids
     except sources.NothingToShow:
         return block, []
     by_id = {run.pk: run for run in opened.runs}

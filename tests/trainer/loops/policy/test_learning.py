@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from trainer.config.alarms import DEAD, ENTROPY, FEW_TOKENS, MISMATCH, NO_NORM, title, told
+from trainer.config.alarms import DEAD, ENTROPY, FEW_TOKENS, MISMATCH, NO_NORM, alarm_text, title
 from trainer.contracts import AlarmData
 from trainer.loops.policy.learning import LearningWatch, Vitals, vitals
 from trainer.loops.policy.update import UpdateReport
@@ -101,7 +101,7 @@ def test_the_entropy_has_collapsed_if_five_steps_in_a_row_have_a_tenth_of_the_us
     [(step, alarm)] = looked(entropies(*first, 0.3, *[0.1] * 20)).alarms
     assert (step, alarm.signal, alarm.since, alarm.value, alarm.usual) == (11, ENTROPY, 7, 0.1, 1.0)
     assert (alarm.share, alarm.before) == (0.1, 1.0)
-    assert told(alarm, step).startswith(
+    assert alarm_text(alarm, step).startswith(
         "In steps 7 to 11 the policy was almost sure of every token: its entropy is now 0.1 nats per token; in the first steps it was 1."
     )
 

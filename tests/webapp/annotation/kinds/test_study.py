@@ -47,7 +47,7 @@ def submit_all(people):
 
 def test_each_arm_of_the_first_pair_is_a_subject_and_shows_its_own_rubric_without_its_name():
     content = studied("q")
-    found = task_factory.of("pairwise", content)
+    found = task_factory.subjects_of("pairwise", content)
     assert found == [{"a": "ID-ONE", "b": "ID-TWO", "arm": arm} for arm in ("human", "own")]
     views = [blinding.view("pairwise", Settings(), each, [0, 1], content, done=False) for each in found]
     assert [[one["text"] for one in view["criteria"]] for view in views] == [
@@ -64,7 +64,7 @@ def test_each_arm_of_the_first_pair_is_a_subject_and_shows_its_own_rubric_withou
 
 def test_an_ordinary_pair_shows_no_rubric():
     content = pair("q", meta={"study": "a word of the import"})
-    assert task_factory.of("pairwise", content) == [{"a": "ID-ONE", "b": "ID-TWO"}]
+    assert task_factory.subjects_of("pairwise", content) == [{"a": "ID-ONE", "b": "ID-TWO"}]
     assert (
         blinding.view("pairwise", Settings(), {"a": "ID-ONE", "b": "ID-TWO"}, [0, 1], content, done=False)["criteria"]
         == []

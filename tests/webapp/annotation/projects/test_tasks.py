@@ -47,14 +47,14 @@ REASONS = [{"text": "shorter"}, {"text": "kinder"}]
     ],
 )
 def test_each_kind_has_its_subjects(kind, content, expected):
-    assert task_factory.of(kind, content) == expected
+    assert task_factory.subjects_of(kind, content) == expected
 
 
 def test_a_rationale_is_the_text_given_or_the_reasons_one_a_line():
     from webapp.annotation.kinds import example_labels
 
     given = example(2, [preference("r0", "r1", reasons=REASONS)])
-    subject = task_factory.of("rationale", given)[0]
+    subject = task_factory.subjects_of("rationale", given)[0]
     assert example_labels.rationale(subject, given) == "shorter\nkinder"
     assert example_labels.rationale(subject, {**given, "meta": {"rationale": ["first text"]}}) == "first text"
 

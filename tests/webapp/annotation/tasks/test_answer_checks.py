@@ -125,4 +125,4 @@ def test_nonsense_is_refused_and_breaks_nothing(content):
 )
 def test_gold_is_right_where_it_can_be_told(kind, given, known, right):
     settings = kinds.Settings.model_validate(SETTINGS)
-    assert gold_answers.right(kind, settings, given, known) is right
+    assert gold_answers.is_right(kind, settings, given, known) is right

@@ -35,7 +35,7 @@ def test_nothing_is_known_until_ray_has_spoken(db, ray):
 
 def test_its_living_machines_are_counted(db, ray):
     ray.nodes = [HEAD, WITH_CARDS, GONE]
-    cluster.look()
+    cluster.refresh()
     found = cluster.known()
     assert (found.gpus, found.cpus) == (2, 24.0)
     assert (found.best_card.card, found.best_card.card_memory) == ("NVIDIA H100", 81559 * 2**20)
@@ -44,21 +44,21 @@ def test_its_living_machines_are_counted(db, ray):
 
 def test_what_it_said_last_stays_while_it_is_away(db, ray):
     ray.nodes = [HEAD]
-    cluster.look()
+    cluster.refresh()
     ray.broken = True
     cache.delete(cluster.ASKED)
-    cluster.look()
+    cluster.refresh()
     assert cluster.known().cpus == 8.0
 
 
 def test_it_is_asked_no_more_often_than_needed(db, ray):
     ray.nodes = [HEAD]
-    cluster.look()
+    cluster.refresh()
     ray.nodes = [WITH_CARDS]
-    cluster.look()
+    cluster.refresh()
     assert cluster.known().gpus == 0
     cache.delete(cluster.ASKED)
-    cluster.look()
+    cluster.refresh()
     assert cluster.known().gpus == 2
 
 
@@ -69,7 +69,7 @@ def test_a_machine_that_says_little_counts_as_little(db):
 
 def test_it_is_asked_again_at_once_where_it_has_not_answered(db, ray):
     ray.broken = True
-    cluster.look()
+    cluster.refresh()
     ray.broken, ray.nodes = False, [WITH_CARDS]
-    cluster.look()
+    cluster.refresh()
     assert cluster.known().gpus == cluster.had() == 2

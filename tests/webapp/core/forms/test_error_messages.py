@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from webapp.core.forms.error_messages import worded
+from webapp.core.forms.error_messages import error_text
 
 
 class Form(BaseModel):
@@ -48,4 +48,4 @@ def test_an_error_is_told_without_words_of_programs(given: dict[str, Any], words
     with pytest.raises(ValidationError) as found:
         Form.model_validate(given)
     [error] = found.value.errors(include_url=False)
-    assert worded(error) == words
+    assert error_text(error) == words

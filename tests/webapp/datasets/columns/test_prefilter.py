@@ -43,17 +43,17 @@ def example(prompt, one, other):
 
 @given(st.lists(st.builds(example, text, text, text), max_size=5))
 def test_what_is_known_of_an_example_is_the_same_with_it_and_without(examples):
-    found = list(prefilter.of(arrow.texts(map(indexed_text, examples))))
+    found = list(prefilter.signs_of(arrow.texts(map(indexed_text, examples))))
     assert [columns(each, signs=one) for each, one in zip(examples, found, strict=True)] == list(map(columns, examples))
 
 
 def test_plain_texts_are_not_looked_through():
-    (found,) = prefilter.of(arrow.texts([indexed_text(example("Which colour is the sky?", "Blue.", "Green."))]))
+    (found,) = prefilter.signs_of(arrow.texts([indexed_text(example("Which colour is the sky?", "Blue.", "Green."))]))
     assert found == (False, False, False)
 
 
 def test_a_sign_behind_what_is_read_of_a_long_text_does_no_harm():
     long = example("x" * READ + " exactly", "y" * READ + " certainly", "z")
-    (found,) = prefilter.of(arrow.texts([indexed_text(long)]))
+    (found,) = prefilter.signs_of(arrow.texts([indexed_text(long)]))
     assert found.tone and found.constraints
     assert columns(long, signs=found) == columns(long)

@@ -20,7 +20,7 @@ from webapp.datasets.index import builder
 texts = pickle.loads(pickle.dumps(arrow.texts(["One two", "", "drei"])))
 gatherer = builder.Gatherer()
 gatherer.add(arrow.only(texts, np.array([True, False, True])))
-assert gatherer.rest().size == 2 and list(prefilter.of(arrow.texts(["maybe"])))[0].tone
+assert gatherer.rest().size == 2 and list(prefilter.signs_of(arrow.texts(["maybe"])))[0].tone
 sys.exit("pandas" in sys.modules)
 """
 

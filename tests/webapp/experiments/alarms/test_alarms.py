@@ -41,7 +41,7 @@ def run_member(run):
 
 
 def test_an_alarm_is_stored_with_all_it_says(alarmed):
-    [found] = services.shown(alarmed)
+    [found] = services.described_alarms(alarmed)
     assert (found.row.step, found.row.signal, found.data.share, found.data.paid) == (7, "flattery", 0.5, 4.5)
     assert [(each.index, each.text[:5], each.reward) for each in found.examples] == [
         (1, "What ", 1.0),
@@ -213,7 +213,7 @@ def test_a_response_without_criteria_says_why_nobody_can_be_asked(trainer, run, 
     trainer.post(trainer.event("rollouts", 7, rollouts=[judged(0, criteria=[]), judged(1, criteria=[])]), told(trainer))
     services.ask(team.researcher, run, RunAlarm.objects.get())
     human_grades.ask(run.pk)
-    [found] = services.shown(Run.objects.get(pk=run.pk))
+    [found] = services.described_alarms(Run.objects.get(pk=run.pk))
     assert (found.asked, found.left_out, found.why) == (0, 2, "no judge has decided a criterion of it")
 
 
@@ -234,7 +234,7 @@ def test_more_alarms_ask_the_database_no_more(trainer, alarmed):
         with CaptureQueriesContext(
             connection,
         ) as caught:
-            services.shown(alarmed)
+            services.described_alarms(alarmed)
         return len(caught)
 
     before = queries()

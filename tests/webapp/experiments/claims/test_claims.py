@@ -11,7 +11,7 @@ from trainer.config import ConfigInvalid, resolve
 from trainer.contracts import Preference, Reason, Response
 from trainer.metrics.claims import PLANS
 from trainer.metrics.claims.methods import METHODS
-from webapp.core.forms.initial import put
+from webapp.core.forms.initial import set_at_path
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.requests.idempotency import KeyReused
@@ -121,13 +121,13 @@ def test_runs_count_when_they_have_finished_and_the_verdict_follows_its_rule(stu
     row = study()
     by = {(each.arm, each.seed): each.run for each in ClaimRun.objects.select_related("run")}
     finish(by["hybrid", 0], *curve(0.3, 0.8, (0.1, 0.7)))
-    found = claims.standing(row)
+    found = claims.standing_of(row)
     assert (found.finished, found.over, found.changed) == (1, False, False)
     assert {each.corrected for each in found.results} == {"not decided"}
     finish(by["hybrid", 1], *curve(0.3, 0.81, (0.1, 0.71)))
     finish(by["outcome", 0], *curve(0.3, 0.1, (0.1, 0.0)))
     lifecycle.stop(row.workspace.memberships.get(role="researcher"), by["outcome", 1])
-    found = claims.standing(row)
+    found = claims.standing_of(row)
     assert (found.finished, found.lost, found.over) == (3, 1, True)
     lower, both, _, better = found.results
     # differences 0.5 and 0.51: t = 0.505 / 0.005 = 101, p = 0.0063; 0.6 and 0.61 alike. Of four claims: 0.0252
@@ -151,7 +151,7 @@ def test_a_claim_about_responses_is_launched_and_decided_by_what_its_runs_answer
             "eval/rubric_score": 0.1,
         }
         finish(run, (1, {"eval/rubric_score": 0.3}), (4, told))
-    found = claims.standing(row)
+    found = claims.standing_of(row)
     measures = found.rows[-1].cells[0].measures
     assert (measures["score"], measures["pass@4"], measures["novel>10"]) == (0.6, 0.9, 3.0)
     assert measures["drawdown"] == pytest.approx(0.2) and measures["entropy_rise"] is None
@@ -167,7 +167,7 @@ def test_what_decides_may_not_change_unseen(study):
     row = study()
     ClaimStudy.objects.update(plan_digest="0" * 64)
     row.refresh_from_db()
-    assert claims.standing(row).changed
+    assert claims.standing_of(row).changed
 
 
 def test_the_page_has_a_card_for_each_method_with_a_form_that_fits(team, as_researcher, version, model):
@@ -189,7 +189,7 @@ def test_a_card_opens_no_form_with_settings_that_exclude_each_other(team, model,
     form, raw = RunForm.blank(team.researcher, method.recipe), {}
     form.fill(method.at)
     for path, text in method.at.items():
-        put(raw, path.split("."), text or None)
+        set_at_path(raw, path.split("."), text or None)
         assert text or form.raw[path] is None, "switched off"
     try:
         resolve(method.recipe, raw)

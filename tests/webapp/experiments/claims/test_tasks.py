@@ -183,7 +183,7 @@ def test_nothing_is_entered_by_half(ask, made, given, said):
     assert job.state == "failed" and said in job.problem
     assert not Dataset.objects.exists() and not RegisteredModel.objects.exists()
     study.refresh_from_db()
-    assert study.state == "waiting" and claims.standing(study).over and claims.standing(study).making == job
+    assert study.state == "waiting" and claims.standing_of(study).over and claims.standing_of(study).making == job
 
 
 def test_what_failed_is_tried_again_from_the_page(team, as_researcher, ask, made):
@@ -208,7 +208,7 @@ def test_a_task_whose_data_were_deleted_is_made_again(team, ask, made):
     version.dataset.delete()
     claims.begin(study.pk)
     study.refresh_from_db()
-    assert study.state == "waiting" and claims.standing(study).over
+    assert study.state == "waiting" and claims.standing_of(study).over
     claims.again(team.researcher, study)
     job = WeightsJob.objects.get()
     assert (job.state, job.attempt) == ("queued", 2) and not WeightsResult.objects.exists()
@@ -337,7 +337,7 @@ def test_the_api_makes_the_task_too(team, api, made):
     assert answer.status_code == 201
     told, job = answer.json(), WeightsJob.objects.get()
     assert told["state"] == "waiting" and told["making"]["job"] == job.pk and told["table"] == []
-    planned = claims.standing(ClaimStudy.objects.get()).planned
+    planned = claims.standing_of(ClaimStudy.objects.get()).planned
     assert planned > 0 and [told["runs"], api.get("/claims").json()["items"][0]["runs"]] == [planned] * 2
     made(job, leaves=False)
     told = api.get(f"/claims/{told['id']}").json()

@@ -66,7 +66,7 @@ def test_policies_wait_for_their_judges_and_are_rewarded_by_them(team, study, fi
     assert Run.objects.count() == 4 and {run.recipe for run in Run.objects.all()} == {"judge"}
     waiting = part(row, "hybrid_policy", 1)
     assert waiting.run is None and waiting.step.after == part(row, "hybrid_judge", 1).run
-    found = claims.standing(row)
+    found = claims.standing_of(row)
     assert [len(each.cells) for each in found.rows] == [2, 2, 2, 2] and (found.finished, found.over) == (0, False)
     judge = part(row, "hybrid_judge", 1).run
     finish(judge)
@@ -94,7 +94,7 @@ def test_the_whole_claim_is_decided_as_its_arms_finish(study, finish):
     for each in ClaimRun.objects.filter(study=row, run__recipe="policy").select_related("run"):
         score = 0.9 + each.seed / 100 if each.arm == "hybrid_policy" else 0.4
         finish(each.run, **{"eval/rubric_score": score, "eval/length": 4.0})
-    found = claims.standing(row)
+    found = claims.standing_of(row)
     assert (found.finished, found.lost, found.over) == (8, 0, True)
     # differences 0.5 and 0.51: t = 0.505 / 0.005 = 101, p = 0.0063; of three claims 0.0189
     better = found.results[0]
@@ -123,13 +123,13 @@ def test_a_judge_that_failed_leaves_its_policy_out_until_it_is_resumed(study, fi
     rounds.watch()
     for each in ClaimRun.objects.filter(study=row, run__recipe="policy").select_related("run"):
         finish(each.run, **{"eval/rubric_score": 0.4})
-    found = claims.standing(row)
+    found = claims.standing_of(row)
     assert (found.finished, found.lost, found.over) == (6, 2, True), "the judge, and the policy that waits for it"
     told = {(each["arm"], each["seed"]): each for each in api.get(f"/claims/{row.pk}").json()["table"]}
     lost = told["outcome_policy", 0]
     assert lost["run"] is None and lost["state"] == "waiting" and "outcome_judge, seed 0 failed" in lost["why"]
     Run.objects.filter(pk=judges["outcome_judge", 0].pk).update(state="queued")
-    assert not claims.standing(row).over
+    assert not claims.standing_of(row).over
 
 
 def test_a_judge_that_left_no_model_refuses_its_policy_in_words(study, finish, team):

@@ -59,7 +59,7 @@ def test_a_run_that_does_not_fit_by_the_forecast_is_launched_with_a_warning(laun
     has(on_processors(64))
     run = launch(config=LARGE)
     found = resolve(run.recipe, run.config)
-    forecast = memory.shown(found, seven)
+    forecast = memory.shown_forecast(found, seven)
     assert run.state == "queued" and not forecast.fits and forecast.found.possible
     assert forecast.warning.startswith("By the forecast, the run needs about")
     assert "the cluster's largest machine has 64.0. In this order: set optim.micro_batch_tokens to" in forecast.warning
@@ -80,7 +80,7 @@ def test_a_run_that_certainly_does_not_fit_the_machine_is_refused(launch, seven,
         launch(config=LARGE)
     (problem,) = refused.value.problems
     assert problem.message.startswith("its weights, gradients and moments alone need") and "has 16.0" in problem.message
-    assert memory.shown(resolve("policy", LARGE), seven).warning == "", "a refusal is no warning"
+    assert memory.shown_forecast(resolve("policy", LARGE), seven).warning == "", "a refusal is no warning"
 
 
 def test_the_form_warns_and_launches(client, team, version, seven, has):

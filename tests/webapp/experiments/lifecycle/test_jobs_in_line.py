@@ -73,7 +73,7 @@ def looked_at(row) -> Evaluation:
 
 
 def order():
-    return [each.claimant.row for each in waiting_reasons.standing(waiting_reasons.Holders(timezone.now()), Free())]
+    return [each.claimant.row for each in waiting_reasons.waiting_runs(waiting_reasons.Holders(timezone.now()), Free())]
 
 
 def under_way() -> int:

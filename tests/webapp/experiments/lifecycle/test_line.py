@@ -31,7 +31,7 @@ def theirs(team):
 
 
 def order():
-    return [each.run.id for each in waiting_reasons.standing(waiting_reasons.Holders(timezone.now()), Free())]
+    return [each.run.id for each in waiting_reasons.waiting_runs(waiting_reasons.Holders(timezone.now()), Free())]
 
 
 def says(run, eta_s, **fields):
@@ -115,10 +115,10 @@ def test_what_stands_still_or_has_said_nothing_has_no_time(launch):
         ("running", 60.0, None),
     ):
         Run.objects.filter(id=run.id).update(state=state, eta_s=eta_s, heartbeat_at=heartbeat_at)
-        assert estimates.left(fresh(run), now) is None
+        assert estimates.seconds_left(fresh(run), now) is None
     says(run, 60.0)
-    assert estimates.left(fresh(run), timezone.now() + timedelta(hours=1)) == 0
-    assert estimates.left(fresh(run), timezone.now() - timedelta(hours=1)) == 60, "a clock that was set back"
+    assert estimates.seconds_left(fresh(run), timezone.now() + timedelta(hours=1)) == 0
+    assert estimates.seconds_left(fresh(run), timezone.now() - timedelta(hours=1)) == 60, "a clock that was set back"
 
 
 def test_places_come_free_one_after_the_other_and_what_is_unknown_is_not_guessed():
@@ -166,7 +166,7 @@ def test_an_empty_line_promises_no_place_where_all_are_taken(launch, as_research
 
 
 def test_the_line_says_how_many_wait_behind_those_it_shows(launch, monkeypatch, team):
-    monkeypatch.setattr(waiting_reasons.standing, "__defaults__", (2,))
+    monkeypatch.setattr(waiting_reasons.waiting_runs, "__defaults__", (2,))
     for _ in range(5):
         launch()
     line = line_page.whole(team.workspace.id)

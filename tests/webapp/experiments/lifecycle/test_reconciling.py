@@ -139,16 +139,16 @@ def test_a_repair_that_is_undone_is_not_written_down(live, run, ray, monkeypatch
 
 
 def test_when_ray_was_heard_and_since_when_it_is_silent_is_kept(ray):  # noqa: F811
-    cluster.look()
+    cluster.refresh()
     heard = reconciling.last_heard()
     assert heard and reconciling.silence() is None
     ray.broken = True
-    cluster.look()
+    cluster.refresh()
     first = reconciling.silence()
-    cluster.look()
+    cluster.refresh()
     assert first and reconciling.silence() == first and "500" in first.why and reconciling.last_heard() == heard
     ray.broken = False
-    cluster.look()
+    cluster.refresh()
     assert reconciling.silence() is None and reconciling.last_heard() > heard
 
 
@@ -157,7 +157,7 @@ def test_the_page_says_in_words_that_nothing_differed_and_that_nothing_was_heard
     page = as_owner.get(PAGE).content.decode()
     assert "Nothing has differed" in page and "Nobody has heard from Ray" in page
     assert "The comparison has stopped" in page and "runs and jobs that need weights" in page
-    reconciling.heard()
+    reconciling.record_answer()
     for kind in reconciling.KINDS:
         reconciling.compared(kind, 12, 2)
     page = as_owner.get(PAGE).content.decode()

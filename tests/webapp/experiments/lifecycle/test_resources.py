@@ -263,7 +263,7 @@ CARDS = {"raylet": {"state": "ALIVE", "resourcesTotal": {"CPU": 8.0, "GPU": 4.0}
 def looked(ray, *nodes):
     ray.nodes = list(nodes)
     cache.delete(cluster.ASKED)
-    cluster.look()
+    cluster.refresh()
 
 
 @pytest.mark.parametrize("emptied", [False, True], ids=["the machine is away", "the cache is empty and Ray silent"])
@@ -277,7 +277,7 @@ def test_whoever_asks_for_a_gpu_waits_for_a_machine_that_starts_anew(launch, ray
     jobs.launch(run.id)
     waiting_line.let_in()
     assert not ray.jobs and "the cluster had 4 GPUs, and now Ray reports none" in reason(run)
-    assert resources.wanted(run).gpus == 1, "one on its way already does not land on a processor"
+    assert resources.wanted_resources(run).gpus == 1, "one on its way already does not land on a processor"
     assert cluster.REMEMBERED in reason(run)
     (settings.VAR / cluster.REMEMBERED).unlink()  # this is how an operator solves it
     jobs.launch(run.id)

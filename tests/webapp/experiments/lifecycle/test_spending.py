@@ -61,8 +61,8 @@ def test_it_stops_and_saves_and_goes_on_only_with_a_new_limit(live, run, ray, te
 
 def test_all_judges_count_together_and_without_a_limit_nothing_stops(live, run, ray, team, judge):  # noqa: F811
     other = RunJudge(tokens=200, money=Decimal("0.7"))
-    assert spending.spent([judge, other]) == spending.Spent(1100, Decimal("2.2"))
-    assert spending.spent([]) == spending.Spent(0, Decimal())
+    assert spending.spending_of([judge, other]) == spending.Spent(1100, Decimal("2.2"))
+    assert spending.spending_of([]) == spending.Spent(0, Decimal())
     RunJudge.objects.filter(pk=judge.pk).update(tokens=10**12)
     jobs.watch()
     assert fresh(run).state == "running"

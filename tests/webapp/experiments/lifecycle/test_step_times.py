@@ -35,7 +35,11 @@ def pace(run) -> float | None:
 
 
 def test_a_run_of_which_nothing_is_known_has_no_time(launch):
-    assert pace(launch()) is None and step_times.left(named(launch()), None) is None and step_times.step_s([]) == {}
+    assert (
+        pace(launch()) is None
+        and step_times.seconds_left(named(launch()), None) is None
+        and step_times.step_s([]) == {}
+    )
 
 
 def test_earlier_runs_of_the_recipe_and_model_by_the_median_of_their_medians(launch):
@@ -44,7 +48,7 @@ def test_earlier_runs_of_the_recipe_and_model_by_the_median_of_their_medians(lau
     other = launch()
     set_row(other, family="x")
     assert pace(other) == 20.0
-    assert step_times.left(named(other), 20.0) == 20.0 * fresh(other).steps_total
+    assert step_times.seconds_left(named(other), 20.0) == 20.0 * fresh(other).steps_total
 
 
 def test_runs_that_differ_by_the_seed_alone_come_first_and_the_own_steps_before_them(launch):
@@ -54,7 +58,7 @@ def test_runs_that_differ_by_the_seed_alone_come_first_and_the_own_steps_before_
     assert pace(new) == 30.0
     took(new, 7.0, 8.0, 9.0)
     assert pace(new) == 8.0
-    assert step_times.left(named(new), 8.0) == 8.0 * (fresh(new).steps_total - 3)
+    assert step_times.seconds_left(named(new), 8.0) == 8.0 * (fresh(new).steps_total - 3)
 
 
 def test_runs_of_another_recipe_and_runs_that_train_together_say_nothing(launch):
@@ -81,7 +85,7 @@ def test_a_waiting_run_says_when_its_turn_comes_and_how_long_it_takes(launch, ra
     for run in (first, second):
         jobs.launch(run.id)
     steps = fresh(second).steps_total
-    [waiting] = waiting_reasons.standing(waiting_reasons.Holders(timezone.now()), Free())
+    [waiting] = waiting_reasons.waiting_runs(waiting_reasons.Holders(timezone.now()), Free())
     assert waiting.takes_s == 60.0 * steps and waiting.starts_in_s == 60.0 * fresh(first).steps_total
     assert "alpha of Policy from rubrics (about" in waiting.reason
     assert ", and it takes about" in waiting.reason and waiting.reason.endswith(", as earlier runs did")

@@ -414,9 +414,9 @@ class TestModels:
         part = api.client.get(f"/api/v1/models/{row.id}/download", headers={"range": "bytes=512-520"})
         assert b"".join(part) == b"---\na: b\n"
         assert model_files.card(row) == "# Trained here"
-        stranger = stored.here(ModelSource(path=row.path), run.experiment.workspace_id + 1)
+        stranger = stored.local_source(ModelSource(path=row.path), run.experiment.workspace_id + 1)
         assert stranger.path == row.path, "another workspace's is not looked up"
-        here = stored.here(ModelSource(path=row.path), run.experiment.workspace_id)
+        here = stored.local_source(ModelSource(path=row.path), run.experiment.workspace_id)
         assert Path(here.path).is_relative_to(settings.VAR / "fetched")
         assert (Path(here.path) / "adapter.safetensors").read_bytes() == bytes(3000)
         sent = len(bucket.asked)
@@ -447,9 +447,9 @@ class TestModels:
         (row,) = RegisteredModel.objects.filter(source="run")
         artifact = Artifact.objects.get(run=run)
         assert model_files.card(row) == "new"
-        here = stored.here(ModelSource(path=row.path), run.experiment.workspace_id).path
+        here = stored.local_source(ModelSource(path=row.path), run.experiment.workspace_id).path
         assert (Path(here) / "adapter.safetensors").read_bytes() == b"new"
-        assert (artifacts.here(artifact) / "adapter.safetensors").read_bytes() == b"new"
+        assert (artifacts.local_path(artifact) / "adapter.safetensors").read_bytes() == b"new"
         for url in (f"/models/{row.id}/download", f"/runs/{run.id}/artifacts/{artifact.id}/download"):
             sent = b"".join(api.get(url))
             assert b"new" in sent and b"old" not in sent, url

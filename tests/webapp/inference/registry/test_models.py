@@ -126,7 +126,7 @@ def test_a_base_that_is_built_upon_stays(api, trained, base):
 
 
 def test_every_use_leads_to_a_form_that_is_filled_in(as_researcher, trained):
-    found = uses.of(trained)
+    found = uses.uses_of(trained)
     assert {"Base", "Teacher", "Judge", "Rubric writer"} <= {use.title for use in found}
     teachers = [parse_qs(urlsplit(use.url).query) for use in found if use.title == "Teacher"]
     teaching = {query["recipe"][0]: query for query in teachers}
@@ -146,14 +146,14 @@ def test_the_text_of_each_link_says_for_what_the_model_is_used(as_researcher, tr
     page = " ".join(as_researcher.get(f"/models/{trained.id}").content.decode().split())
     card = page.partition('id="uses"')[2].partition("</section>")[0]
     names = [re.sub(r"<[^>]+>", "", text) for text in re.findall(r"<a [^>]+>(.*?)</a>", card)]
-    assert len(names) == len(uses.of(trained)) and len(set(names)) == len(names)
+    assert len(names) == len(uses.uses_of(trained)) and len(set(names)) == len(names)
     assert ("Base: Policy from rubrics" if head == "lm" else "Reward: Policy from rubrics") in names
 
 
 def test_a_reward_model_is_not_offered_where_text_is_written(team, trained, api):
     trained.head = "scalar"
     trained.save()
-    assert {use.title for use in uses.of(trained)} <= {"Reward", "Benchmark", "Scorer"}
+    assert {use.title for use in uses.uses_of(trained)} <= {"Reward", "Benchmark", "Scorer"}
     refused = api.post("/endpoints", {"name": "e", "kind": "local", "registered_model": trained.id})
     assert refused.status_code == 422 and "scores texts" in str(refused.json())
 
@@ -163,7 +163,7 @@ def test_a_reward_model_is_filled_in_as_the_reward(as_researcher, trained, recip
     """The part had another kind before, which has no such field, so the form opened without the field."""
     trained.head = "scalar"
     trained.save()
-    (url,) = [use.url for use in uses.of(trained) if use.title == "Reward" and f"recipe={recipe}&" in use.url]
+    (url,) = [use.url for use in uses.uses_of(trained) if use.title == "Reward" and f"recipe={recipe}&" in use.url]
     answer = as_researcher.get(url)
     assert answer.context["form"].raw["rewards"] == [{"kind": "reward_model", "model": "trained"}]
     select = answer.content.decode().partition('id="f-rewards-0-model"')[2].partition("</select>")[0]

@@ -69,7 +69,7 @@ def refused(api, path, **more) -> tuple[str, str]:
 def test_a_reward_model_from_elsewhere_is_a_reward_and_nothing_that_writes(api, folder, team, launch, version):  # noqa: F811
     row = registered(api, folder)
     assert row.head == "scalar" and row in queries.usable(team.workspace.id, "scalar")
-    assert {"Reward", "Benchmark", "Scorer"} <= {use.title for use in uses.of(row)}
+    assert {"Reward", "Benchmark", "Scorer"} <= {use.title for use in uses.uses_of(row)}
     assert row not in queries.usable(team.workspace.id)
     run = launch(config={"scaffold": None, "rewards": [{"kind": "reward_model", "model": "theirs"}]})
     assert run.slots.get(role="reward_model").model == row

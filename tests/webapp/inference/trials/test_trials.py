@@ -241,10 +241,10 @@ def test_a_reward_model_begins_with_an_architecture_that_takes_a_head(gemma, tea
     other = gemma(team.workspace, facts={"model_type": "gemma", "trial": FITS})
 
     def scores(row):
-        return [use.url for use in uses.of(row) if "recipe=reward_model" in use.url]
+        return [use.url for use in uses.uses_of(row) if "recipe=reward_model" in use.url]
 
     assert scores(known) and not scores(other)
-    assert {use.title for use in uses.of(other)} >= {"Base", "Judge", "Writer"}
+    assert {use.title for use in uses.uses_of(other)} >= {"Base", "Judge", "Writer"}
     with pytest.raises(ConfigInvalid) as caught:
         launch(recipe="reward_model", config={"steps": 4, "model": {"name": "gemma"}})
     told = [problem for problem in caught.value.problems if problem.path == "model.name"]

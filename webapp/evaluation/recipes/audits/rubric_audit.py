@@ -190,7 +190,7 @@ def _demands(each: AuditedRubric) -> Iterator[FoundCase]:
 
 def _cases(each: AuditedRubric) -> Iterator[FoundCase]:
     """One case per criterion."""
-    held = bench.held(each.met_RK) if each.met_RK else []
+    held = bench.criterion_powers(each.met_RK) if each.met_RK else []
     points = [criterion.points for criterion in each.criteria]
     sensitive = bench.sensitivity(each.met_RK, points) if each.met_RK else []
     related = bench.related(each.met_RK, points)

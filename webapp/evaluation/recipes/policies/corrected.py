@@ -58,7 +58,7 @@ def table(context: Context, by_model: Mapping[str, Sequence["ScoredAnswer"]]) ->
     if not context.config.judge:
         return
     places = list(context.graded([each.dataset for each in context.config.graded]))
-    grades = said(example for _, examples in places for example in examples)
+    grades = human_grades(example for _, examples in places for example in examples)
     rows, settled = [], set[str]()
     for name, answered in by_model.items():
         columns = _columns(answered, grades)
@@ -89,7 +89,7 @@ COLUMNS = [
 ]
 
 
-def said(examples: Iterable[Example]) -> Grades:
+def human_grades(examples: Iterable[Example]) -> Grades:
     """The grades of the responses; for a response that was graded in several places, the last one."""
     found: dict[tuple[str, str], dict[str, bool | None]] = {}
     for example in examples:
