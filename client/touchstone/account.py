@@ -1,11 +1,19 @@
-"""Finds the server and the token of a command: first in the environment, otherwise in what `touchstone login` stored."""
+"""Finds the server and the token of a program: first in the environment, otherwise in what `touchstone login` stored."""
 
 import json
 import os
 from pathlib import Path
+from typing import NamedTuple
 
-from .http import ADDRESS, DEFAULT_ADDRESS, TOKEN
-from .server import Server
+ADDRESS, TOKEN = "TOUCHSTONE_URL", "TOUCHSTONE_TOKEN"  # noqa: S105  names of variables
+DEFAULT_ADDRESS = "http://127.0.0.1:8000"
+
+
+class KnownServer(NamedTuple):
+    """A server, and a token for it; the token is empty if none is known."""
+
+    address: str
+    token: str
 
 
 def place() -> Path:
@@ -14,14 +22,19 @@ def place() -> Path:
     return Path(told) if told else Path.home() / ".config" / "touchstone" / "account.json"
 
 
-def server(address: str = "", token: str = "") -> Server:
-    """The server of the account. Raises ValueError if no token is known."""
+def account(address: str = "", token: str = "") -> KnownServer:
+    """The account of a program that gives this address or this token, or leaves them out. A stored token is sent only to the server that
+    gave it: with another address, the program needs a token of its own."""
     kept = _kept()
-    address = address or os.environ.get(ADDRESS) or kept.get("address") or DEFAULT_ADDRESS
-    token = token or os.environ.get(TOKEN) or kept.get("token", "")
-    if not token:
-        raise ValueError(f"There is no token: run `touchstone login`, or set {TOKEN}.")
-    return Server(address, token)
+    known = base(kept.get("address", ""))
+    address = base(address or os.environ.get(ADDRESS) or known or DEFAULT_ADDRESS)
+    token = token or os.environ.get(TOKEN) or (kept.get("token", "") if address == known else "")
+    return KnownServer(address, token.strip())
+
+
+def base(address: str) -> str:
+    """The address without the path of the API."""
+    return address.strip().rstrip("/").removesuffix("/api/v1")
 
 
 def keep(address: str, token: str) -> Path:
@@ -39,6 +52,6 @@ def keep(address: str, token: str) -> Path:
 def _kept() -> dict[str, str]:
     try:
         found = json.loads(place().read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RuntimeError):  # the last one: this user has no home
         return {}
-    return found if isinstance(found, dict) else {}
+    return {name: value for name, value in found.items() if isinstance(value, str)} if isinstance(found, dict) else {}

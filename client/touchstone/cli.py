@@ -33,6 +33,7 @@ from .commands import (
     webhooks,
 )
 from .http import NAME
+from .server import Server
 from .terminal import FOLLOW_S, PAGE, AsJson, Every, Key, Limit, Lines, err, listed, out, say, told, whole
 
 if TYPE_CHECKING:
@@ -107,8 +108,7 @@ def login(
     with told():
         address = address or typer.prompt("Address", default="http://127.0.0.1:8000")
         token = token or typer.prompt("API token (Settings → API tokens)", hide_input=True)
-        known = account.server(address, token)
-        me = known.get("/me")
+        me = Server(address, token).get("/me")
         place = account.keep(address, token)
         out.print(
             f"Signed in as {me['email']} in {me['workspace']['name']}. The token is stored in {place}.",

@@ -5,7 +5,6 @@ its method says so (`again`). What the server refused because it is busy or away
 """
 
 import json
-import os
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -16,17 +15,16 @@ from typing import Any, BinaryIO
 
 import httpx
 
+from .account import TOKEN, account
 from .downloads import Partial, Passed
 
 NAME = "touchstone"
 USER_AGENT = f"{NAME}-client/1"
-ADDRESS, TOKEN = "TOUCHSTONE_URL", "TOUCHSTONE_TOKEN"  # noqa: S105  names of variables
 TOKEN_REFUSED = (
     "The server does not accept the token. It is wrong, or it was withdrawn, or its time is over. "  # noqa: S105  no secret
     f"Make one under Settings → API tokens. Then run `touchstone login`, or set {TOKEN}."
 )
 UNSURE = "The request may have arrived. Look whether it took effect before you send it again."
-DEFAULT_ADDRESS = "http://127.0.0.1:8000"
 BUSY = (429, 503)  # the request was not carried out
 LOST = (502, 504)  # of a proxy: perhaps it was
 AGAIN = (*BUSY, *LOST)
@@ -77,22 +75,23 @@ def _refusal(answer: httpx.Response) -> ApiError:
 
 @dataclass
 class Connection:
-    """The server at `address`. Without arguments, TOUCHSTONE_URL and TOUCHSTONE_TOKEN give its address and the token."""
+    """The server at `address`. Without arguments, TOUCHSTONE_URL and TOUCHSTONE_TOKEN give its address and the token; without these, what
+    `touchstone login` stored."""
 
-    address: str = field(default_factory=lambda: os.environ.get(ADDRESS, DEFAULT_ADDRESS))
-    token: str = field(default_factory=lambda: os.environ.get(TOKEN, ""), repr=False)
+    address: str = ""
+    token: str = field(default="", repr=False)
     transport: httpx.BaseTransport | None = None
     tries: int = TRIES
     sleep: Callable[[float], None] = time.sleep
     notice: Callable[[str], None] = lambda problem: None  # called with the reason before a request is tried again
 
     def __post_init__(self) -> None:
-        self.address, self.token = self.address.strip().rstrip("/").removesuffix("/api/v1"), self.token.strip()
+        self.address, self.token = account(self.address, self.token)
         if not (self.token.isascii() and self.token.isprintable()):
             raise ValueError("The token has a character that no token has: copy it once more.")
         self._client = httpx.Client(
             base_url=self.address,
-            headers={"Authorization": f"Bearer {self.token}", "User-Agent": USER_AGENT},
+            headers={"User-Agent": USER_AGENT} | ({"Authorization": f"Bearer {self.token}"} if self.token else {}),
             timeout=TIMEOUT_S,
             transport=self.transport,
         )

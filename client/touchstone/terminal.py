@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 from typer.models import CommandInfo
 
-from . import account
+from .account import TOKEN
 from .http import TOKEN_REFUSED, ApiError, Away
 from .server import Server
 
@@ -46,7 +46,9 @@ Every = Annotated[float, typer.Option(min=0.1, help="Seconds between two looks")
 
 def server() -> Server:
     """The server of this command; tests put another in its place."""
-    known, told = account.server(), list[str]()
+    known, told = Server(), list[str]()
+    if not known.token:
+        raise ValueError(f"There is no token for {known.address}: run `touchstone login`, or set {TOKEN}.")
 
     def notice(problem: str) -> None:
         if not told:

@@ -21,7 +21,6 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
-from . import account
 from .artifact import Artifact as Artifact
 from .artifact import Table as Table
 from .distributions import Histogram as Histogram
@@ -410,7 +409,7 @@ def _begun(
     if mode == "disabled":
         return Run(None, name, project, mode, None)
     spool, begun, alerts = _spool(known, resume or os.environ.get("WANDB_RESUME"))
-    made = Run(spool, name, project, mode, (server or _server()) if mode == "online" else None)
+    made = Run(spool, name, project, mode, (server or Server()) if mode == "online" else None)
     if begun:
         made.continues(begun, alerts)
         made.keep("batch", body={"tags": [{"key": "resumed", "value": str(now_ms())}]})
@@ -420,14 +419,6 @@ def _begun(
         made.keep("begin", experiment=project, name=name, tags=said, at=now_ms(), key=spool.folder.name)
     made.tags = tuple(tags)
     return made
-
-
-def _server() -> Server:
-    """The server of the environment, or of `touchstone login`. Without a token everything waits on disk, and a warning says so."""
-    try:
-        return account.server()
-    except ValueError:
-        return Server()
 
 
 def _at_exit(begun: Run) -> None:
@@ -503,7 +494,7 @@ def unwatch(*_: Any, **__: Any) -> None:
 
 def login(*_: Any, **__: Any) -> bool:
     """Whether a token is known: `touchstone login` or TOUCHSTONE_TOKEN gives one. Keys of W&B are not used."""
-    return bool(_server().token)
+    return bool(Server().token)
 
 
 def setup(*_: Any, **__: Any) -> None:

@@ -1,5 +1,6 @@
 import pytest
 from touchstone import cli, terminal, unsupported
+from touchstone.account import ADDRESS, TOKEN
 from touchstone.server import Server
 from typer.testing import CliRunner
 
@@ -37,11 +38,18 @@ def streams_end(short_streams):
     pass
 
 
+@pytest.fixture(autouse=True)
+def no_account(tmp_path, monkeypatch):
+    """Nobody has signed in on this machine."""
+    monkeypatch.setenv("TOUCHSTONE_CONFIG", str(tmp_path / "account.json"))
+    for name in (ADDRESS, TOKEN):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
-def run(remote, monkeypatch, tmp_path):
+def run(remote, monkeypatch):
     """`run("runs", "list")`: the exit code and what was printed."""
     monkeypatch.setattr(terminal, "server", lambda: remote)
-    monkeypatch.setenv("TOUCHSTONE_CONFIG", str(tmp_path / "account.json"))
     monkeypatch.setenv("COLUMNS", "160")
 
     def start(*words: str):

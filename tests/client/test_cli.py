@@ -8,7 +8,7 @@ from decimal import Decimal
 import httpx
 import pytest
 import touchstone.wandb as wandb
-from touchstone import account, terminal
+from touchstone import cli, terminal
 from touchstone.plot import curve
 from touchstone.server import Server
 from touchstone.spool import send_kept
@@ -153,7 +153,7 @@ def test_another_program_at_the_address_is_told_without_a_traceback(
 
 def test_login_keeps_the_token_for_its_owner_alone(run, remote, monkeypatch, tmp_path):
     monkeypatch.setattr(
-        account,
+        cli,
         "Server",
         lambda address, token: Server(address, token, transport=remote.transport, sleep=lambda seconds: None),
     )

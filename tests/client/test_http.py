@@ -129,3 +129,12 @@ def test_a_run_that_cannot_be_followed_is_told():
 def test_a_deleted_run_ends_what_follows_it():
     known, script, _ = server(feed(NOW, {"type": "gone"}))
     assert [told["type"] for told in known.follow(7)] == ["now", "gone"]
+
+
+def test_without_a_token_a_request_has_no_header_of_one():
+    """A header with an empty token is not HTTP: the program was told that the server does not answer."""
+    script = Script(httpx.Response(401, json={"error": {"code": "no_token", "message": "Sign in."}}))
+    known = Server("http://x.test", transport=script, sleep=lambda seconds: None)
+    with pytest.raises(ApiError, match="Sign in"):
+        known.get("/me")
+    assert "Authorization" not in script.asked[0].headers
