@@ -246,13 +246,17 @@ def import_runs(
 
     with told():
         for sent in send(
-            terminal.server(), path, experiment, every if follow else 0.0, _watched if follow else _nothing
+            terminal.server(), path, experiment, every if follow else 0.0, _watched if follow else _nothing, _passed
         ):
             print(json.dumps(sent.json(), ensure_ascii=False))
 
 
 def _watched(sent: "Sent") -> None:
     err.print(Text(f"{sent.experiment} / {sent.name}: {sent.points:,} points"), soft_wrap=True)
+
+
+def _passed(why: str) -> None:
+    err.print(Text(f"Left out: {why}", style="yellow"), soft_wrap=True)
 
 
 def _nothing(sent: "Sent") -> None:

@@ -26,6 +26,7 @@ from .values import flat, word
 LAST_STEP = 2**31 - 1
 LONGEST_KEY, LONGEST_PARAM, LONGEST_TAG = 250, 6_000, 8_000  # characters that the server takes
 MOST_OUT, MOST_MEMBERS = 16_000_000_000, 100_000  # bytes and files that come out of an archive
+KINDS = "neither event files of TensorBoard (*tfevents*), nor a database of Trackio (*.db), nor an export of Neptune (*.parquet)."
 Telling = Callable[["Sent"], None]
 
 
@@ -119,24 +120,44 @@ class Target:
 
 
 def send(
-    server: Server, path: Path, experiment: str = "", follow_s: float = 0.0, told: Telling = lambda sent: None
+    server: Server,
+    path: Path,
+    experiment: str = "",
+    follow_s: float = 0.0,
+    told: Telling = lambda sent: None,
+    passed: Callable[[str], None] = lambda why: None,
 ) -> list[Sent]:
-    """Sends the runs at a path: a file, a folder, or an archive of them. With `follow_s`, event files are read again after that many
-    seconds, until KeyboardInterrupt. Raises ValueError if there are none."""
+    """Sends the runs at a path: a file, or a folder or an archive with files of one tool or of several. `passed` hears of each file in it
+    that cannot be read. With `follow_s`, event files are read again after that many seconds, until KeyboardInterrupt. Raises ValueError if
+    there are no runs."""
     if not path.exists():
         raise ValueError(f"There is nothing at {path}.")
     with unpacked(path) as root:
         home = path.resolve().name.split(".")[0] or "imported"
-        if folders := tensorboard.folders(root) if root.is_dir() or "tfevents" in root.name else {}:
-            return _event_files(server, root, folders, experiment or home, follow_s, told)
-        if databases := [each for each in _files(root) if _is_database(each)]:
-            return [sent for each in databases for sent in _trackio(server, each, experiment, told)]
-        if parquet := [each for each in _files(root) if each.suffix == ".parquet"]:
-            return _neptune(server, parquet, experiment, told)
-    raise ValueError(
-        f"{path} holds no runs: neither event files of TensorBoard (*tfevents*), nor a database of Trackio (*.db), nor an export of "
-        "Neptune (*.parquet)."
-    )
+        folders = tensorboard.folders(root) if root.is_dir() or "tfevents" in root.name else {}
+        databases, parquet, problems = _found(root)
+        if not (folders or databases or parquet):
+            raise ValueError(problems[0] if problems else f"{path} holds no runs: {KINDS}")
+        for why in problems:
+            passed(why)
+        sent = [one for each in databases for one in _trackio(server, each, experiment, told)]
+        sent += _neptune(server, parquet, experiment, told)
+        return sent + (_event_files(server, root, folders, experiment or home, follow_s, told) if folders else [])
+
+
+def _found(root: Path) -> tuple[list[trackio.Database], list[Path], list[str]]:
+    """The databases of Trackio, the files of Neptune, and why other files of these kinds cannot be read."""
+    databases, parquet, problems = list[trackio.Database](), list[Path](), list[str]()
+    for each in _files(root):
+        try:
+            if _is_database(each):
+                databases.append(trackio.Database(each))
+            elif each.suffix == ".parquet":
+                neptune.check(each)
+                parquet.append(each)
+        except ValueError as error:
+            problems.append(str(error))
+    return databases, parquet, problems
 
 
 def _files(root: Path) -> list[Path]:
@@ -232,8 +253,8 @@ def _over(target: Target, readers: dict[Path, tensorboard.EventFile], last: int,
     return found
 
 
-def _trackio(server: Server, path: Path, experiment: str, told: Telling) -> Iterator[Sent]:
-    opened = trackio.Database(path)
+def _trackio(server: Server, opened: trackio.Database, experiment: str, told: Telling) -> Iterator[Sent]:
+    path = opened.path
     for key, name, began in opened.runs():
         target = Target(
             server,

@@ -45,24 +45,31 @@ class Part:
     unsaid: "Counter[str]" = field(default_factory=Counter)
 
 
-def files(root: Path) -> list[Path]:
-    return sorted(root.rglob("*.parquet")) if root.is_dir() else [root]
+def check(path: Path) -> None:
+    """Raises ValueError if it is not such a file, or if pyarrow is not installed."""
+    with _opened(path) as file:
+        names = set(file.schema_arrow.names)
+    if not set(COLUMNS) <= names:
+        raise ValueError(f"{path} is not an export of Neptune: it lacks {', '.join(sorted(set(COLUMNS) - names))}.")
 
 
 def parts(path: Path) -> Iterator[Part]:
-    """The runs of a file, a few thousand rows at a time. Raises ValueError if it is not such a file, or if pyarrow is not installed."""
+    """The runs of a file, a few thousand rows at a time."""
+    with _opened(path) as file:
+        names = [name for name in (*COLUMNS, *VALUES) if name in file.schema_arrow.names]
+        for batch in file.iter_batches(batch_size=5_000, columns=names):
+            yield from _sorted(batch.to_pylist())
+
+
+def _opened(path: Path) -> Any:
     try:
         import pyarrow.parquet as pq
     except ImportError:
-        raise ValueError("Exports of Neptune are Parquet files: pip install pyarrow.") from None
-    with pq.ParquetFile(path) as opened:
-        names = set(opened.schema_arrow.names)
-        if not set(COLUMNS) <= names:
-            raise ValueError(f"{path} is not an export of Neptune: it lacks {', '.join(sorted(set(COLUMNS) - names))}.")
-        for batch in opened.iter_batches(
-            batch_size=5_000, columns=[name for name in (*COLUMNS, *VALUES) if name in names]
-        ):
-            yield from _sorted(batch.to_pylist())
+        raise ValueError(f"{path} is a Parquet file, as exports of Neptune are: pip install pyarrow.") from None
+    try:
+        return pq.ParquetFile(path)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read as Parquet: {error}") from None
 
 
 def _sorted(rows: list[dict[str, Any]]) -> Iterator[Part]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,19 @@ from .values import flat, number
 
 MAGIC = b"SQLite format 3\0"
 HISTOGRAM = "trackio.histogram"  # the kind of such a value
+RUNS = (
+    "metrics",
+    "configs",
+    "system_metrics",
+    "alerts",
+    "traces",
+)  # tables with rows of runs; that of the metrics says when one began
+TIMES = ("timestamp", "created_at")
+UNREAD = {
+    "traces": "traces",
+    "run_artifact_links": "artifacts",
+}  # tables that are only counted, and the word for their rows
+NOT_FINITE = ("NaN", "Infinity", "-Infinity")  # such numbers are texts, because JSON has none for them
 
 
 class Database:
@@ -22,15 +36,18 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._columns = {table: self._of(table) for table in ("metrics", "configs", "system_metrics", "alerts")}
+        self._columns = {table: self._of(table) for table in (*RUNS, *UNREAD)}
         if not {"run_name", "step", "metrics"} <= self._columns["metrics"]:
             raise ValueError(
                 f"{path} is not a database of Trackio: it has no table of metrics with run_name, step and metrics."
             )
 
     def _ask(self, statement: str, *given: Any) -> Iterator[tuple[Any, ...]]:
-        with closing(sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro", uri=True)) as opened:
-            yield from opened.execute(statement, given)
+        try:
+            with closing(sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro", uri=True)) as opened:
+                yield from opened.execute(statement, given)
+        except sqlite3.Error as error:
+            raise ValueError(f"{self.path} cannot be read: {error}") from None
 
     def _of(self, table: str) -> set[str]:
         return {row[1] for row in self._ask(f"PRAGMA table_info({table})")}
@@ -40,10 +57,16 @@ class Database:
         return "run_id" if "run_id" in self._columns[table] else "run_name"
 
     def runs(self) -> list[tuple[str, str, str]]:
-        """(key, name, when it began) in the order in which they began."""
-        key = self._key("metrics")
-        asked = f"SELECT {key}, min(run_name), min(timestamp) FROM metrics GROUP BY {key} ORDER BY min(id)"  # noqa: S608  a column
-        return list(self._ask(asked))
+        """(key, name, when it began) in the order in which they began. A run that logged no metrics has rows in other tables only."""
+        found: dict[str, tuple[str, str, str]] = {}
+        for table in RUNS:
+            time = next((name for name in TIMES if name in self._columns[table]), "")
+            if time and "run_name" in self._columns[table]:
+                key = self._key(table)
+                asked = f"SELECT {key}, min(run_name), min({time}) FROM {table} GROUP BY {key}"  # noqa: S608  columns
+                for run, name, began in self._ask(asked):
+                    found.setdefault(run, (run, name, str(began)))
+        return sorted(found.values(), key=itemgetter(2))
 
     def config(self, run: str) -> dict[str, Any]:
         if not self._columns["configs"]:
@@ -68,24 +91,33 @@ class Database:
             rows = self._ask(f"SELECT timestamp, metrics FROM system_metrics WHERE {key} = ? ORDER BY id", run)  # noqa: S608
             for step, (time, text) in enumerate(rows):
                 yield from _scalars(step, time, text, "system/", unsaid)
+        for table, name in UNREAD.items():
+            if "run_id" in self._columns[table] and (count := self._count(table, run)):
+                unsaid[name] += count
+
+    def _count(self, table: str, run: str) -> int:
+        ((count,),) = self._ask(f"SELECT count(*) FROM {table} WHERE run_id = ?", run)  # noqa: S608  a table of ours
+        return int(count)
 
 
 def _scalars(step: Any, time: Any, text: Any, before: str, unsaid: "Counter[str]") -> Iterator[Scalar]:
-    for key, value in flat(_with_quantiles(_object(text), unsaid)):
-        if key.endswith("._type"):
-            unsaid[f"{value} of {key.removesuffix('._type')}"] += 1
-        elif (found := number(value)) is None:
+    for key, value in flat(_plain(_object(text), unsaid)):
+        found = float(value) if value in NOT_FINITE else number(value)
+        if found is None:
             unsaid[f"{type(value).__name__} of {key}"] += 1
         else:
             yield Scalar(before + key, int(step), _ms(time), found)
 
 
-def _with_quantiles(values: dict[str, Any], unsaid: "Counter[str]") -> dict[str, Any]:
-    """The values, with the quantiles of a histogram in its place."""
+def _plain(values: dict[str, Any], unsaid: "Counter[str]") -> dict[str, Any]:
+    """The values without images, tables and the like, and with the quantiles of a histogram in its place."""
     found = dict[str, Any]()
     for key, value in values.items():
-        if not (isinstance(value, dict) and value.get("_type") == HISTOGRAM):
+        kind = value.get("_type") if isinstance(value, dict) else None
+        if not kind:
             found[key] = value
+        elif kind != HISTOGRAM:
+            unsaid[f"{str(kind).removeprefix('trackio.')} of {key}"] += 1
         elif quantiles := distributions.of_counts(value.get("bins", []), value.get("values", [])):
             found |= {f"{key}/{name}": number for name, number in quantiles.items()}
         else:

@@ -1,13 +1,16 @@
 """Runs that other tools have stored are sent once and completely. Values that a run cannot hold are counted.
 
 The files of TensorBoard were written by tensorboardX 2.6.5 (run-a, with its hyperparameters) and tensorboard 2.21 (run-b: values as
-tensors). trackio.db was written by trackio 0.43.0 and packed into small pages.
+tensors). trackio.db and trackio-kinds.db were written by trackio 0.43.0 and packed into small pages.
 """
 
+import os
 import shutil
+import sqlite3
 import struct
 import tarfile
 import zipfile
+from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -196,6 +199,41 @@ def test_a_database_of_trackio_is_read(remote):
     assert run.config == {"lr": "0.001", "layers": "[1, 2]"} and run.logged.tags["trackio.created"].startswith(
         "2026-11-27"
     )
+
+
+@database
+def test_every_run_of_trackio_is_sent_and_each_thing_that_a_run_cannot_hold_counts_once(remote):
+    """The run `quiet` logged only measures of the machine; numbers that are not finite are texts in the database."""
+    sent = {each.name: each for each in imports.send(remote, FILES / "trackio-kinds.db")}
+    assert sent.keys() == {"quiet", "all"} and points("quiet", "system/cpu") == {0: 0.25}
+    words = Point.objects.filter(run__name="all").exclude(not_finite="").order_by("key", "step")
+    assert list(words.values_list("key", "step", "not_finite")) == [
+        ("loss", 1, "NaN"), ("loss", 2, "-Infinity"), ("peak", 1, "Infinity"),
+    ]  # fmt: skip
+    kinds = ("image of img", "table of rows", "markdown of md", "traces", "artifacts")
+    assert dict(sent["all"].unsaid) == dict.fromkeys(kinds, 1)
+
+
+@database
+def test_a_folder_of_several_tools_is_imported_whole_and_other_files_are_named(remote, monkeypatch, tmp_path):
+    monkeypatch.setattr(terminal, "server", lambda: remote)
+    mixed = shutil.copytree(BOARD, tmp_path / "mixed")
+    shutil.copy(FILES / "trackio.db", mixed)
+    shutil.copy(FILES / "trackio.db", mixed / "cut.db")
+    os.truncate(mixed / "cut.db", 3_000)
+    with closing(sqlite3.connect(mixed / "other.db")) as other:
+        other.execute("CREATE TABLE notes (text)")
+    pq.write_table(pa.table({"a": [1]}), mixed / "rows.parquet")
+    (mixed / "broken.parquet").write_text("PAR1")
+    told = CliRunner().invoke(cli.app, ["import-runs", str(mixed)])
+    assert told.exit_code == 0, told.output
+    names = {line["name"] for line in jsonlines.rows(told.stdout)}
+    assert names == {"first", "run-a", "run-b", "run-a/1795821005.745642"}
+    left_out = sorted(line.split("mixed/")[1] for line in told.stderr.splitlines())
+    assert [line.split()[0] for line in left_out] == ["broken.parquet", "cut.db", "other.db", "rows.parquet"]
+    for name in ("other.db", "rows.parquet", "cut.db", "broken.parquet"):
+        alone = CliRunner().invoke(cli.app, ["import-runs", str(mixed / name)])
+        assert alone.exit_code == 2 and name in alone.output and "Traceback" not in alone.output
 
 
 @database
