@@ -3,12 +3,17 @@
 import argparse
 import json
 import logging
+import os
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
 import touchstone.wandb as wandb
 import yaml
-from touchstone.spool import Background
+from touchstone.spool import Background, send_kept
 
 from webapp.experiments.models import Artifact, Point, Run
 from webapp.tracking.models import LoggedRun
@@ -52,6 +57,66 @@ def test_a_script_with_parts_that_are_not_here_is_told_of_each_once(begun, remot
     assert not any("none" in each for each in said)
 
 
+def test_other_packages_find_the_modules_of_wandb_while_this_one_stands_in_its_place(begun, monkeypatch):  # noqa: F811
+    """The imports and calls of the callback of transformers 5.19, besides those of a script."""
+    with pytest.raises(ModuleNotFoundError):
+        import_module("wandb.sdk.lib.config_util")
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    made = ("wandb.sdk", "wandb.sdk.lib", "wandb.sdk.lib.config_util", "wandb.errors", "wandb.data_types")
+    for name in made:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    for name in ("sdk", "errors", "data_types"):  # an import sets them
+        monkeypatch.setitem(vars(wandb), name, vars(wandb).get(name))
+    config_util = import_module("wandb.sdk.lib.config_util")
+    assert issubclass(config_util.ConfigError, Exception)
+    assert import_module("wandb.errors").CommError is wandb.Error
+    assert import_module("wandb.data_types").Table is wandb.Table
+    assert import_module("wandb.sdk").wandb_run is not None and not hasattr(config_util, "__wrapped__")
+    begun()._label(code="transformers_trainer")
+    for name in made:
+        del sys.modules[name]
+
+
+TRAINS = """
+import sys
+import touchstone.wandb as wandb
+sys.modules["wandb"] = wandb
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
+
+shape = LlamaConfig(vocab_size=64, hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2)
+rows = [{"input_ids": torch.arange(8), "labels": torch.arange(8)} for _ in range(8)]
+told = TrainingArguments("out", report_to=["wandb"], run_name="tiny", logging_steps=1, max_steps=3, eval_strategy="steps", eval_steps=3, use_cpu=True)
+trainer = Trainer(LlamaForCausalLM(shape), told, train_dataset=rows, eval_dataset=rows)
+trainer.train()
+assert wandb.run.name == "tiny"
+"""
+
+
+@pytest.mark.slow
+def test_a_trainer_of_transformers_logs_while_this_one_stands_in_its_place(remote, tmp_path, settings):
+    """TRL uses the same callback."""
+    settings.VAR = tmp_path / "var"
+    told = {
+        "WANDB_MODE": "offline",
+        "WANDB_LOG_MODEL": "end",
+        "WANDB_WATCH": "all",
+        "TOUCHSTONE_SPOOL": str(tmp_path / "spool"),
+    }
+    quick = {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "HOME": str(tmp_path)}
+    environment = os.environ | told | quick | {"PYTHONPATH": str(Path("client").resolve())}
+    done = subprocess.run(
+        [sys.executable, "-c", TRAINS], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=500
+    )
+    assert done.returncode == 0, done.stderr[-4_000:]
+    assert [(left, refused) for _, left, refused in send_kept(remote)] == [(0, [])]
+    run = Run.objects.get()
+    assert (run.state, str(run), run.experiment.name) == ("finished", "tiny", "huggingface")
+    assert Point.objects.filter(key="train/loss").count() == 3 and Point.objects.filter(key="eval/loss").count() == 1
+    assert Point.objects.filter(key="train_loss").count() == 1
+    assert Artifact.objects.filter(path__startswith="files/artifacts/model-tiny/").exists()
+
+
 def test_what_a_script_cannot_go_on_without_is_an_error(begun):  # noqa: F811
     run = begun()
     for call in (
@@ -62,7 +127,7 @@ def test_what_a_script_cannot_go_on_without_is_an_error(begun):  # noqa: F811
     ):
         with pytest.raises(wandb.Error, match="touchstone has no"):
             call()
-    assert not hasattr(wandb, "__path__") and wandb.errors.CommError is wandb.Error
+    assert not hasattr(wandb, "__wrapped__") and wandb.errors.CommError is wandb.Error
 
 
 def test_a_run_tells_a_script_about_itself(begun):  # noqa: F811
