@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from . import budgets
+from .members import Members, together
 from .records import FileHead, Row
 from .rows import PARQUET_MAGIC, rows
 from .source import GZIP_MAGIC, UNPACKING_ERRORS, ReadProgress, opened, unpacked
@@ -20,12 +21,14 @@ IGNORED = ("readme", "license", "licence")
 
 
 class Bundle:
-    """`names` are the files in order; for a single file, itself. Raises OSError, also for a broken archive."""
+    """`names` are the files in order; for a single file, itself. In a log of inspect, the folder of its samples counts as one file. Raises
+    OSError, also for a broken archive."""
 
     def __init__(self, path: Path, name: str = "") -> None:
         self.path = path
         self._name = name or path.name
         self._zip = self._archive()
+        self._together: dict[str, tuple[str, ...]] = {}
         self.names = self._names()
 
     def _archive(self) -> zipfile.ZipFile | None:
@@ -43,6 +46,9 @@ class Bundle:
                 raise OSError("the archive is encrypted")
             _check(infos, self.path.stat().st_size)
             found = [info.filename for info in infos]
+            self._together = together(found)
+            inside = {name for names in self._together.values() for name in names}
+            found = [name for name in found if name not in inside] + [*self._together]
         elif self.path.is_dir():
             found = [file.relative_to(self.path).as_posix() for file in self.path.rglob("*") if file.is_file()]
         else:
@@ -71,7 +77,7 @@ class Bundle:
     def size_of(self, name: str) -> int:
         """Bytes of one of the files, as it lies there; of a packed archive's, unpacked."""
         if self._zip:
-            return self._zip.getinfo(name).file_size
+            return sum(self._zip.getinfo(each).file_size for each in self._together.get(name, (name,)))
         return (self.path if self.is_single else self.path / name).stat().st_size
 
     @property
@@ -83,7 +89,10 @@ class Bundle:
     @contextmanager
     def opened(self, name: str) -> Iterator[tuple[BinaryIO, ReadProgress]]:
         """The content of one file, unpacked if it is gzipped, and its progress. Raises OSError."""
-        if self._zip:
+        if name in self._together:
+            members: Any = Members(self._member, self._together[name])
+            yield members, ReadProgress(members, members)
+        elif self._zip:
             try:
                 raw = self._member(name)
                 stream = unpacked(raw)

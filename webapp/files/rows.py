@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 from pydantic_core import from_json
 
 from . import budgets
+from .members import Members
 from .records import Row, RowProblem
 from .source import BOM, UNPACKING_ERRORS, bounded_lines, unpacking
 
@@ -22,9 +23,12 @@ CSV_ERRORS = {"unexpected end of data": "a quotation mark that opens a cell of t
 PARQUET_ROWS = 500  # unpacked at a time, of short ones
 
 
-def rows(stream: BinaryIO, name: str) -> Rows:
+def rows(stream: BinaryIO | Members, name: str) -> Rows:
     """(line, object or problem) of every row. A file that is damaged midway ends with a problem, not an exception. Raises
     OSError if the file cannot be read."""
+    if isinstance(stream, Members):
+        yield from member_rows(stream)
+        return
     buffered = io.BufferedReader(_Peekable(stream), CHUNK)
     line = 0
     try:
@@ -73,6 +77,12 @@ class _Peekable(io.RawIOBase):
         data = self._stream.read1(len(buffer))  # what can be read before a damaged place is still given
         buffer[: len(data)] = data
         return len(data)
+
+
+def member_rows(stream: Members) -> Rows:
+    """One object from each file; `line` is the number of the file."""
+    for number, content in enumerate(stream, 1):
+        yield number, content if isinstance(content, RowProblem) else _object(number, content)
 
 
 def json_rows(stream: BinaryIO) -> Rows:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
 from trainer.contracts import Example
+from webapp.files.members import Members, in_its_file
 from webapp.files.records import FileHead, Row, RowProblem, Skip
 from webapp.files.rows import rows
 
@@ -97,14 +98,14 @@ class Importer:
         return self.convert
 
     def read(
-        self, stream: BinaryIO, name: str, mapping: Mapping | None = None, beside: Beside | None = None
+        self, stream: BinaryIO | Members, name: str, mapping: Mapping | None = None, beside: Beside | None = None
     ) -> Iterator[tuple[int, Example | RowProblem]]:
         """(line number, example or problem) for every row with new content; memory does not grow with the file."""
         found = self.each(stream, name, mapping or {}, beside or Alone(name), Tally())
         return ((line, given) for line, given in found if given is not None)
 
     def each(
-        self, stream: BinaryIO, name: str, mapping: Mapping, beside: Beside, tally: Tally
+        self, stream: BinaryIO | Members, name: str, mapping: Mapping, beside: Beside, tally: Tally
     ) -> Iterator[tuple[int, Example | RowProblem | None]]:
         """As `read`, with None for a row that says nothing new.
 
@@ -119,5 +120,7 @@ class Importer:
             if self.bind or not (taken or tally.passing):
                 with suppress(Skip):
                     given = row if isinstance(row, RowProblem) else example(self.label, convert, line, row, mapping)
+                if isinstance(given, RowProblem) and isinstance(stream, Members):
+                    given = in_its_file(given, stream)
             if not taken:
                 yield line, None if tally.passing else given

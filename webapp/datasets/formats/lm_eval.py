@@ -77,6 +77,8 @@ def _example(row: Row, task: str, model: str) -> dict[str, Any]:
     choices = [more for _, more in asked if isinstance(more, str)]
     if len(choices) == len(asked):
         _choices(row, data, choices)
+    elif all(more is None for _, more in asked):  # the text was weighed as a whole, and nothing was answered
+        data["meta"]["loglikelihoods"] = {"prompt": _first(row.get("filtered_resps") or row["resps"])}
     else:
         _generated(row, data, model, [more for _, more in asked if isinstance(more, dict)])
     return data | {

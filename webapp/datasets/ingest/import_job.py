@@ -282,7 +282,7 @@ def _take(job: ImportJob, taken: ImportCheckpoint, batches: Pieces, names: tuple
 def _take_batch(job: ImportJob, ready: LoadBatch, names: tuple[str, ...], loader: Loader) -> None:
     several = len(names) > 1
     for problem in ready.problems:
-        _refuse(job, RowProblem(problem.line, problem.field, problem.reason, ready.place.name if several else ""))
+        _refuse(job, problem if problem.file or not several else replace(problem, file=ready.place.name))
     loader.storing = job.keep_good or not job.rejected_count
     for each in loader.take(ready):
         if each.same:

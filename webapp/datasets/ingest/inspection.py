@@ -176,7 +176,7 @@ def _rows(
     for file, name in enumerate(names):
         with bundle.opened(name) as (stream, _):
             for line, row in importer.read(stream, name, mapping, bundle.beside(name)):
-                named = isinstance(row, RowProblem) and len(names) > 1
+                named = isinstance(row, RowProblem) and len(names) > 1 and not row.file
                 yield file, line, replace(row, file=name) if named else row  # type: ignore[type-var]
 
 

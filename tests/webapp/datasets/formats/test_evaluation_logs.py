@@ -12,7 +12,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from trainer.contracts import Example, VerifierSpec
 from trainer.verifiers import verify
 from webapp.datasets.formats import openai_graders
+from webapp.datasets.formats.base_importer import Alone
 from webapp.datasets.formats.importers import REGISTRY, detect
+from webapp.datasets.ingest.loader import Loader
+from webapp.files import budgets
 from webapp.files.bundle import Bundle
 from webapp.files.records import FileHead, RowProblem
 
@@ -260,9 +263,86 @@ def test_an_archive_that_inspect_wrote_is_read(importing):
     assert job.unsaid == {
         EVENTS: 4,
         **{f"{name}: a file without examples": 1 for name in ("header.json", "reductions.json", "summaries.json")},
-        **{f"_journal/{name}: a file without examples": 1 for name in ("start.json", "summaries/1.json")},
+        **{f"_journal/{name}: a file without examples": 1 for name in ("start.json", "summaries")},
     }
     assert len({each.split for each in found.values() if each.key.startswith("fr/")}) == 1
+
+
+SAMPLE = {
+    "id": 1,
+    "epoch": 1,
+    "input": "2+2?",
+    "target": "4",
+    "messages": [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}],
+    "output": {"model": "m"},
+    "scores": {},
+}
+
+
+def log(samples: dict[str, dict[str, Any] | str]) -> bytes:
+    """A log of inspect with these samples, by the names of their files."""
+    held = {"_journal/start.json": json.dumps({"version": 2, "eval": {"eval_id": "e"}, "plan": {}})}
+    held |= {f"_journal/summaries/{number}.json": "[]" for number in range(len(samples) // 2)}
+    texts = {
+        f"samples/{name}.json": sample if isinstance(sample, str) else json.dumps(sample, indent=2)
+        for name, sample in samples.items()
+    }
+    return archive(**held, **texts)
+
+
+@pytest.mark.django_db
+def test_a_log_of_inspect_may_hold_more_samples_than_an_archive_holds_files(importing, monkeypatch):
+    """Its samples are stored in batches as the rows of one file, not in a transaction each."""
+    stored: list[int] = []
+    take = Loader.take
+    monkeypatch.setattr(Loader, "take", lambda loader, batch: stored.append(batch.place.count) or take(loader, batch))
+    samples = {
+        f"{number}_epoch_1": SAMPLE | {"id": number, "input": f"{number}?"} for number in range(budgets.MEMBERS + 10)
+    }
+    job = importing(log(samples), file_name="many.eval")
+    assert (job.format, job.state, job.counts["examples"]) == ("inspect", "finished", len(samples)), job.error
+    assert stored == [2_000, 10] and job.version.lineage["files"] == ["samples"]
+    assert job.unsaid == {f"_journal/{name}: a file without examples": 1 for name in ("start.json", "summaries")}
+
+
+@pytest.mark.django_db
+def test_a_bad_sample_is_refused_by_the_name_of_its_file_and_hides_no_other(importing):
+    samples = {
+        "1_epoch_1": SAMPLE,
+        "2_epoch_1": SAMPLE | {"id": 2, "metadata": {"text": "x" * budgets.LINE}},
+        "3_epoch_1": "{",
+        "4_epoch_1": SAMPLE | {"id": 4, "messages": [{"role": "robot"}]},
+        "5_epoch_1": SAMPLE | {"id": 5},
+    }
+    job = importing(log(samples), file_name="bad.eval", keep_good=True)
+    assert examples(job).keys() == {"1/1", "5/1"}
+    found = [(each["file"], each["line"], each["field"], each["reason"]) for each in job.rejected]
+    assert [each[:3] for each in found] == [
+        ("samples/2_epoch_1.json", 1, ""),
+        ("samples/3_epoch_1.json", 1, ""),
+        ("samples/4_epoch_1.json", 1, "messages.0.role"),
+    ]
+    assert "longer than" in found[0][3] and "not JSON" in found[1][3]
+
+
+@pytest.mark.django_db
+def test_a_sample_that_ended_before_an_answer_is_a_prompt_without_one(importing):
+    """As inspect_ai 0.3.285 writes it, if a tool or a sandbox failed or a limit came first."""
+    silent = SAMPLE["messages"][:1]
+    error = {"message": "RuntimeError('broken')", "traceback": "…"}
+    samples = {
+        "1_epoch_1": SAMPLE,
+        "2_epoch_1": SAMPLE | {"id": 2, "messages": silent, "error": error},
+        "3_epoch_1": SAMPLE | {"id": 3, "messages": [], "error": error},
+        "4_epoch_1": SAMPLE | {"id": 4, "messages": silent, "limit": {"type": "time", "limit": 1.0}},
+    }
+    job = importing(log(samples), file_name="errors.eval")
+    assert job.counts["examples"] == 4, job.rejected
+    found = examples(job)
+    assert [len(found[f"{number}/1"].responses) for number in (1, 2, 3, 4)] == [1, 0, 0, 0]
+    assert found["3/1"].prompt[0].content == "2+2?" and found["2/1"].meta["error"] == error
+    ended = "a response: the sample ended before the model answered"
+    assert (job.unsaid[f"{ended} (meta.error)"], job.unsaid[f"{ended} (meta.limit)"]) == (2, 1)
 
 
 @pytest.mark.django_db
@@ -310,6 +390,19 @@ def test_an_archive_that_lm_eval_wrote_is_read(importing):
     assert len(job.unsaid) == 1 and "a file without examples" in next(iter(job.unsaid))
 
 
+def test_a_text_that_lm_eval_only_weighed_has_no_response():
+    """The row of a task of the kind loglikelihood_rolling, as lm_eval 0.4.13 writes it."""
+    told = Alone("samples_ppl_2026-11-30T12-50-10.170984.jsonl")
+    row = {
+        "doc_id": 0, "doc": {"question": "0+1="}, "target": "0+1=", "arguments": {"gen_args_0": {"arg_0": "0+1="}},
+        "resps": [["-0.6976706401912388"]], "filtered_resps": ["-0.6976706401912388"], "filter": "none",
+        "metrics": ["word_perplexity"], "word_perplexity": [-0.6976706401912388, 1],
+    }  # fmt: skip
+    data = REGISTRY["lm_eval"].converter(told)(row, {})
+    assert "responses" not in data and data["prompt"] == [{"role": "user", "content": "0+1="}]
+    assert data["meta"]["loglikelihoods"] == {"prompt": -0.6976706401912388}
+
+
 @pytest.mark.parametrize(
     ("spoil", "says"), [("crc", "checksum"), ("size", "more than the directory"), ("body", "summaries.json")]
 )
@@ -334,7 +427,6 @@ def test_a_member_that_is_not_what_the_archive_says_is_damaged(tmp_path, spoil, 
 
 
 def test_what_is_wrong_is_named_at_its_field():
-    from webapp.datasets.formats.base_importer import Alone
     from webapp.datasets.formats.convert import example
 
     def problem(name, row):

@@ -52,10 +52,11 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
     trace = AgentTrace()
     attachments = row.get("attachments")
     held = attachments if isinstance(attachments, dict) else {}
-    each(row.get("messages"), "messages", lambda message, field: _message(trace, message, field, held))
+    each(row.get("messages") or _input(row), "messages", lambda message, field: _message(trace, message, field, held))
     output = row.get("output")
     model = row.get("model") or (output.get("model") if isinstance(output, dict) else None)
-    data = trace.example(row, USED | {"model"}, field="messages", model=model)
+    stopped = next((name for name in ("error", "limit") if row.get(name)), "")
+    data = trace.example(row, USED | {"model"}, field="messages", model=model, may_be_silent=bool(stopped))
     target = row.get("target")
     if isinstance(target, str) and target:
         data["reference"] = target
@@ -63,9 +64,18 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         data["meta"]["target"] = target
     if row.get("id") is not None and row.get("epoch") is not None:  # the same answer may come in two epochs
         data["key"] = f"{row['id']}/{row['epoch']}"[-200:]
-    if unsaid := [what for name, what in UNTOLD.items() if row.get(name)]:
+    unsaid = [what for name, what in UNTOLD.items() if row.get(name)]
+    if not data["responses"]:
+        unsaid.append(f"a response: the sample ended before the model answered (meta.{stopped})")
+    if unsaid:
         data["meta"][UNSAID] = unsaid
     return data
+
+
+def _input(row: Row) -> Any:
+    """The input as messages, for a sample that ended before it had any."""
+    given = row.get("input")
+    return [{"role": "user", "content": given}] if isinstance(given, str) and row.get("error") else given
 
 
 def _message(trace: AgentTrace, message: Any, field: str, held: Row) -> None:

@@ -85,11 +85,15 @@ class AgentTrace:
         text = part.get(texts.get(str(part.get("type")), ""))
         return text if isinstance(text, str) else self.lose(part.get("type"))
 
-    def example(self, row: Row, used: set[str], *, field: str, model: Any = None, key: str = "") -> dict[str, Any]:
-        """The data of the example. Raises BadRow at `field` if there is no prompt, or nothing that an agent did."""
+    def example(
+        self, row: Row, used: set[str], *, field: str, model: Any = None, key: str = "", may_be_silent: bool = False
+    ) -> dict[str, Any]:
+        """The data of the example. Raises BadRow at `field` if there is no prompt, or nothing that an agent did. `may_be_silent`: then it
+        has no response."""
         if not self.prompt:
             raise BadRow(field, "has no message before the agent's first step, so there is no prompt")
-        if not any(step.by_agent for step in self.steps):
+        acted = any(step.by_agent for step in self.steps)
+        if not acted and not may_be_silent:
             raise BadRow(field, "has no step of an agent: no answer, no thought and no call of a tool")
         told, read = labels(row)
         steps = [step.model_dump(exclude_defaults=True) for step in self.steps]
@@ -100,7 +104,7 @@ class AgentTrace:
         return {
             "key": key or content_key(self.prompt, steps),
             "prompt": self.prompt,
-            "responses": [response],
+            "responses": [response] if acted else [],
             "tags": [PARTS_MISSING] if self.lost else [],
             "meta": meta,
             **told,
