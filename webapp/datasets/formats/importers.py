@@ -95,6 +95,13 @@ def recognise(bundle: Bundle) -> Importer:
     return max(known, key=known.count) if known else table.IMPORTER
 
 
+def chosen(bundle: Bundle, name: str) -> Importer:
+    """The importer that somebody chose. For a file that an export of ours wrote in this layout, it is the one that also reads what the
+    layout has no place for."""
+    ours = any(touchstone.layout(row) == name for file in bundle.names for row in bundle.head(file).rows)
+    return touchstone.IMPORTER if ours else REGISTRY[name]
+
+
 def files_for(bundle: Bundle, importer: Importer) -> tuple[str, ...]:
     """The files whose rows become examples: of several, those of this format that do not only add to another one."""
     if bundle.is_single:

@@ -198,4 +198,4 @@ def _importer(bundle: Bundle, format: str) -> Importer:
     """The importer of the files. Raises Invalid at `format`."""
     if format not in (AUTO, *REGISTRY):
         raise Invalid("The format is not known.", {"format": f"must be one of {', '.join((AUTO, *REGISTRY))}"})
-    return importers.recognise(bundle) if format == AUTO else REGISTRY[format]
+    return importers.recognise(bundle) if format == AUTO else importers.chosen(bundle, format)

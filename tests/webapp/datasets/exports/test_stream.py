@@ -91,6 +91,18 @@ def test_what_is_read_back_has_the_identical_digest(version, importing, format, 
 
 
 @pytest.mark.parametrize(("format", "kind"), READ_BACK)
+def test_a_layout_that_is_chosen_by_hand_loses_nothing_of_our_own_export(version, importing, format, kind):
+    """`auto` finds the column with what the layout has no place for. Somebody who names the layout means the same file."""
+    chosen = REGISTRY[format].importer
+    content = file_of(version, format, kind)
+    job = importing(content, name="Chosen", file_name=f"sky.{kind}", format=chosen)
+    assert (job.rejected, job.version.digest) == ([], version.digest)
+    archive = file_of(version, format, kind, archive=True)
+    job = importing(archive, name="Packed", file_name="sky.zip", format=chosen)
+    assert (job.rejected, job.version.digest) == ([], version.digest)
+
+
+@pytest.mark.parametrize(("format", "kind"), READ_BACK)
 def test_a_pair_of_equal_texts_comes_back_too(team, importing, format, kind):
     """The importer of this format refuses such a pair in a file of other pairs, because there it can only be a mistake."""
     dataset = Dataset.objects.create(workspace=team.workspace, name="Equal")
@@ -196,7 +208,7 @@ def test_the_datasets_library_loads_an_archive_as_splits(version, importing, for
     assert (again.rejected, again.version.digest) == ([], version.digest)
 
 
-def test_a_split_without_a_row_has_no_file_and_one_without_a_side_has_its_own(team):
+def test_a_split_without_a_row_has_no_file_and_one_without_a_side_has_its_own(team, tmp_path):
     dataset = Dataset.objects.create(workspace=team.workspace, name="Parts")
     bare = {"prompt": [{"role": "user", "content": "?"}]}
     records = [
@@ -213,6 +225,13 @@ def test_a_split_without_a_row_has_no_file_and_one_without_a_side_has_its_own(te
 
     assert names("touchstone") == ["data/train.jsonl", "data/heldout.jsonl", "data/unsplit.jsonl"]
     assert names("trl_preference") == ["data/train.jsonl"]
+    library = pytest.importorskip("datasets")
+    zipfile.ZipFile(io.BytesIO(file_of(version, "touchstone", archive=True))).extractall(tmp_path / "parts")
+    assert library.get_dataset_config_names(str(tmp_path / "parts")) == ["default"]
+    loaded = library.load_dataset(str(tmp_path / "parts"), "default", cache_dir=str(tmp_path / "cache"))
+    assert {split: list(rows["key"]) for split, rows in loaded.items()} == {
+        "train": ["a"], "heldout": ["b"], "unsplit": ["c"],
+    }  # fmt: skip
     assert file_of(version, "touchstone", split="unsplit").count(b"\n") == 1
 
 

@@ -39,6 +39,15 @@ def knows(row: Row) -> float:
     return 0.95 if row.keys() <= FIELDS else 0.6
 
 
+def layout(row: Row) -> str:
+    """The importer's name of the layout that an export of ours wrote, by the column of the row; empty for other rows."""
+    try:
+        told = json.loads(row[patches.COLUMN])
+    except (KeyError, TypeError, ValueError):
+        return ""
+    return str(told.get("format", "")) if isinstance(told, dict) else ""
+
+
 def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
     if isinstance(row.get(patches.COLUMN), str):
         return _restored(row)
