@@ -19,6 +19,7 @@ from .source import BOM, UNPACKING_ERRORS, bounded_lines, unpacking
 Rows = Iterator[tuple[int, "Row | RowProblem"]]
 PARQUET_MAGIC = b"PAR1"
 CHUNK = 1 << 18
+NEAR_END = 64  # characters: an error there is that the text ends within the object
 CSV_ERRORS = {"unexpected end of data": "a quotation mark that opens a cell of this row is never closed"}
 PARQUET_ROWS = 500  # unpacked at a time, of short ones
 
@@ -195,7 +196,10 @@ class _Text:
             try:
                 value, end = self._json.raw_decode(self._window)
             except json.JSONDecodeError as error:
-                if len(self._window) > budgets.LINE or not self._grow():
+                full = len(self._window) > budgets.LINE
+                if full and (error.msg.startswith("Unterminated") or error.pos >= len(self._window) - NEAR_END):
+                    self.wrong = f"the object that begins here is longer than {budgets.LINE // 10**6} MB"
+                if full or not self._grow():
                     raise ValueError(f"{error.msg.removesuffix(' at')} at column {error.colno}") from error
                 continue
             if end == len(self._window) and self._grow():

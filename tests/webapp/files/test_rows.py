@@ -1,11 +1,14 @@
 """Rows of tables: values that JSON cannot represent, and headers that cannot be read."""
 
 import io
+import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
+import pytest
 
 from webapp.files.records import RowProblem
 from webapp.files.rows import rows
@@ -62,6 +65,20 @@ def test_a_header_that_is_not_utf8_is_refused_because_no_page_could_show_its_nam
     assert list(rows(io.BytesIO(latin), "table.csv")) == [
         (1, RowProblem(1, "", "the name of column 2 is not UTF-8 text"))
     ]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ({"samples": [{"id": number, "text": "x" * 1_000} for number in range(8_000)]}, "longer than 8 MB"),
+        ({"text": "x" * 9_000_000}, "longer than 8 MB"),
+        (b'{\n"a": nope,\n"b": "' + b"x" * 8_000_000 + b'"}', "not JSON from here on: Expecting value at column 6"),
+    ],
+)
+def test_an_object_that_is_too_long_is_not_called_malformed(content: Any, says: str) -> None:
+    text = content if isinstance(content, bytes) else json.dumps(content, indent=1).encode()
+    [(line, problem)] = rows(io.BytesIO(text), "log.json")
+    assert line == 1 and isinstance(problem, RowProblem) and says in problem.reason
 
 
 def test_a_row_of_a_table_is_named_by_the_line_where_it_starts() -> None:
