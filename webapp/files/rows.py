@@ -17,7 +17,10 @@ from .records import Row, RowProblem
 from .source import BOM, UNPACKING_ERRORS, bounded_lines, unpacking
 
 Rows = Iterator[tuple[int, "Row | RowProblem"]]
-PARQUET_MAGIC = b"PAR1"
+PARQUET_MAGIC, ZIP_MAGIC = b"PAR1", b"PK\x03\x04"
+ARCHIVE = (
+    "is an archive that cannot be read here: it is damaged, or inside another archive or a folder; import it by itself"
+)
 CHUNK = 1 << 18
 NEAR_END = 64  # characters: an error there is that the text ends within the object
 CSV_ERRORS = {"unexpected end of data": "a quotation mark that opens a cell of this row is never closed"}
@@ -47,6 +50,8 @@ def _reader(head: bytes, name: str) -> Any:
     plain = name.lower().removesuffix(".gz")
     if head.startswith(PARQUET_MAGIC):
         return parquet_rows
+    if head.startswith(ZIP_MAGIC):
+        return lambda stream: iter([(1, RowProblem(1, "", ARCHIVE))])
     if plain.endswith((".csv", ".tsv")):
         return lambda stream: csv_rows(stream, "\t" if plain.endswith(".tsv") else ",")
     start = head.removeprefix(BOM).lstrip()

@@ -2,6 +2,7 @@
 
 import io
 import json
+import zipfile
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -79,6 +80,15 @@ def test_an_object_that_is_too_long_is_not_called_malformed(content: Any, says: 
     text = content if isinstance(content, bytes) else json.dumps(content, indent=1).encode()
     [(line, problem)] = rows(io.BytesIO(text), "log.json")
     assert line == 1 and isinstance(problem, RowProblem) and says in problem.reason
+
+
+def test_an_archive_inside_another_one_is_one_problem_and_not_one_for_each_line() -> None:
+    """A folder of Inspect's logs holds several."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as out:
+        out.writestr("a.json", "line\n" * 100)
+    [(line, problem)] = rows(io.BytesIO(packed.getvalue()), "2026-11-30.eval")
+    assert line == 1 and isinstance(problem, RowProblem) and "import it by itself" in problem.reason
 
 
 def test_a_row_of_a_table_is_named_by_the_line_where_it_starts() -> None:
