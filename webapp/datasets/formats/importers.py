@@ -98,7 +98,7 @@ def recognise(bundle: Bundle) -> Importer:
 def chosen(bundle: Bundle, name: str) -> Importer:
     """The importer that somebody chose. For a file that an export of ours wrote in this layout, it is the one that also reads what the
     layout has no place for."""
-    ours = any(touchstone.layout(row) == name for file in bundle.names for row in bundle.head(file).rows)
+    ours = any(touchstone.wrote(row, name) for file in bundle.names for row in bundle.head(file).rows)
     return touchstone.IMPORTER if ours else REGISTRY[name]
 
 

@@ -39,13 +39,14 @@ def knows(row: Row) -> float:
     return 0.95 if row.keys() <= FIELDS else 0.6
 
 
-def layout(row: Row) -> str:
-    """The importer's name of the layout that an export of ours wrote, by the column of the row; empty for other rows."""
+def wrote(row: Row, format: str) -> bool:
+    """Whether an export of ours wrote the row in the layout that this importer reads. A row that the importer would refuse has the whole
+    example in the column, and not the name of an importer."""
     try:
         told = json.loads(row[patches.COLUMN])
     except (KeyError, TypeError, ValueError):
-        return ""
-    return str(told.get("format", "")) if isinstance(told, dict) else ""
+        return False
+    return isinstance(told, dict) and patches.AGAIN not in told and bool(told.get("format", format) == format)
 
 
 def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
