@@ -262,7 +262,7 @@ def report(marks: Marks, worked: dict[str, Any], watched: dict[str, Any], second
 
 
 def services(marks: Marks) -> str:
-    """What all processes of a name hold at each mark, shared pages counted once, and the CPU time from the mark "nobody" to the last."""
+    """The memory of processes by name at each mark, shared pages once, and the CPU time from the mark "nobody" to the last."""
     names = list(marks.seen)
     held: dict[str, list[float]] = {}
     spent: dict[str, float] = {}

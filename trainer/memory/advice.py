@@ -48,7 +48,7 @@ def advice(config: RecipeConfig, shape: ModelShape, device: Device) -> list[Fiel
 
 
 def problem(found: Forecast, changes: list[FieldChange]) -> str:
-    """What is wrong if the run does not fit, and what would help, as text; empty if it fits."""
+    """The problem of a run that does not fit, and the remedies, as text; empty if it fits."""
     if found.fits or found.device is None:
         return ""
     where = found.device.name or ("the GPU" if found.device.kind == "gpu" else "the machine")

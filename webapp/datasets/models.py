@@ -234,7 +234,7 @@ class LeakSearch(models.Model):
 
 
 class Probe(models.Model):
-    """How often a model's answers to the prompts of `version` were right: of `tried` answers with a score, `passed` reached `threshold`. It
+    """The share of right answers of a model to the prompts of `version`: of `tried` answers with a score, `passed` reached `threshold`. It
     is stored beside the version, which never changes. Both columns have one byte for each position.
 
     `evaluation` measured it, and `place` is the position of the model among those of the evaluation.

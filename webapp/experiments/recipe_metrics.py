@@ -11,7 +11,7 @@ from trainer.config.recipe import HELD_OUT, Metric
 from .models import Run
 
 FIRST = ":first"
-"""What the name of a metric ends in where a summary keeps its first value."""
+"""The ending of a metric's name in a summary that keeps its first value."""
 SAMPLES = {"rollout": "Rollouts", "pair": "Pairs", "text": "Texts", "judgement": "Judgements", "episode": "Episodes"}
 """Viewer of samples -> the name of its tab."""
 

@@ -56,7 +56,7 @@ def run(row: Run, *, config: bool = True) -> dict[str, Any]:
 
 
 def under_way(row: Run, now: datetime) -> timedelta:
-    """How long it has run, all its attempts together; the time in the line does not count."""
+    """The time that it has run, all its attempts together; the time in the line does not count."""
     running = now - row.begun_at if row.begun_at is not None else timedelta()
     return row.under_way + max(running, timedelta())
 

@@ -130,7 +130,7 @@ def keep_took(workspace_id: int, run: Run) -> None:
 
 
 def result_facts(run: Run) -> list[Fact]:
-    """What the list shows as the run's result, and what it has gained since the first time it was measured."""
+    """The run's result in the list, and its gain since the first time it was measured."""
     found = recipe_metrics.result(run)
     values = {RESULT: found.last, GAIN: found.gain}
     return [Fact(Source.RUN, path, number=value) for path, value in values.items() if value is not None]

@@ -165,7 +165,7 @@ class EndpointCheck(models.Model):
 
 
 class EndpointTrouble(models.Model):
-    """How often calls to an endpoint ended in a kind of problem, and what the last one said: one row per kind."""
+    """The number of calls to an endpoint that ended in a kind of problem, and the last message: one row per kind."""
 
     endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="troubles")
     code = models.CharField(max_length=20)

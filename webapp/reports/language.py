@@ -195,7 +195,7 @@ MEANT: Mapping[str, str] = {
     **dict.fromkeys(("table", "run"), "runs"),
     **dict.fromkeys(("rollouts", "response"), "rollout"),
 }
-"""What people call a block -> its name. Nothing else is drawn under such a name, but a person who writes it is told."""
+"""People's word for a block -> its name. Nothing else is drawn under such a name, but a person who writes it is told."""
 EXAMPLES: Mapping[str, str] = {
     "chart": "```chart\nmetric: eval/rubric_score\nquery: state:finished\n```",
     "runs": "```runs\nquery: state:finished\ncolumns: state, result, took\nsort: -result\n```",

@@ -18,7 +18,7 @@ def asked(params: dict[str, object]) -> JobResources:
 
 
 def counted(params: dict[str, object], needed: int | None) -> JobResources:
-    """What the line counts: what the job asks for, and, if it reserves no memory, what it is expected to need."""
+    """The resources that the line counts: those that the job asks for, and, if it reserves no memory, what it is expected to need."""
     found = asked(params)
     return found if found.memory_bytes else replace(found, memory_bytes=needed or 0)
 

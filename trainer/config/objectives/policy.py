@@ -128,7 +128,7 @@ def sampler_is_old(chosen: Chosen | Distillation) -> bool:
 def problems(
     chosen: Chosen | Distillation, max_new_tokens: int, group_size: int, top_p: float
 ) -> Iterator[FieldProblem]:
-    """What cannot work within the objective, or with the way in which responses are sampled. The paths begin at the config's root."""
+    """Problems within the objective, or with the way in which responses are sampled. The paths begin at the config's root."""
     filled = chosen.model_copy(update={"max_tokens": max_new_tokens}) if hasattr(chosen, "max_tokens") else chosen
     for problem in filled.problems():
         yield FieldProblem(f"objective.{problem.path}", problem.message)

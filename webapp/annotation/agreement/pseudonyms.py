@@ -71,7 +71,7 @@ def comment(row: Comment, people: Faces) -> dict[str, Any]:
 
 
 def remarked(row: Comment, people: Faces) -> dict[str, datetime | None]:
-    """When a remark was made and when it was dealt with. For people who answer in the project, the times are as exact as they are named."""
+    """The times of a remark and of its settlement. For people who answer in the project, the times are as exact as they are named."""
     hidden = row.author_id in people.by_user
     times = {"created_at": row.created_at, "resolved_at": row.resolved_at}
     return {name: people.moment(at) if hidden else at for name, at in times.items()}

@@ -21,7 +21,7 @@ def is_right(kind: str, settings: kinds.Settings, given: dict[str, Any], known: 
 def matched(
     settings: Mapping[str, Any], known: Sequence[str], groups: Sequence[Sequence[Sequence[int]]], matcher: str
 ) -> dict[str, Any]:
-    """How an answer compares with the known items, stored as `Answer.gold_detail`: `found`, the indices of those it has; `of`, the number
+    """The known items in an answer, stored as `Answer.gold_detail`: `found`, the indices of those it has; `of`, the number
     of known items; their quotient `recall` (recall of RubricBench), the `least` recall that is right, the `matcher`.
 
     `groups` hold [list, index]: list 0 is the known one, list 1 the answer's. Further items of the answer do not count against it.

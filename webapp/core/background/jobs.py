@@ -36,7 +36,7 @@ class JobLost(Exception):
 
 
 class Later(Exception):
-    """What the work waits for is not there yet: it is begun again in a while, and holds no worker meanwhile."""
+    """The work waits for something that is not there yet: it is begun again in a while, and holds no worker meanwhile."""
 
 
 NOT_ITS_FAULT = (JobLost, Later, *DATABASE_AWAY)

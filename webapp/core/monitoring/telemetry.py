@@ -80,7 +80,7 @@ def registry() -> CollectorRegistry:
 
 
 def _forget_open_of_the_dead(folder: Path) -> None:
-    """What a process had open ended with it; what it had counted stays counted."""
+    """Ends what a process had open when it ended; its counts stay."""
     for file in folder.glob("gauge_live*.db"):
         pid = file.stem.rpartition("_")[2]
         if pid.isdigit() and not psutil.pid_exists(int(pid)):

@@ -53,7 +53,7 @@ def key(text: str | None, *asked: object) -> Key | None:
 
 
 def sent(form: WithKey, make: Callable[[], Made]) -> Made:
-    """What `make` gives with the key of the form; with a new key if the browser went back to a form that has been sent, and changed it."""
+    """The row of `make` for the key of the form; with a new key if the browser went back to a form that has been sent, and changed it."""
     try:
         return make()
     except KeyReused:

@@ -37,7 +37,7 @@ class ErrorDetail(Schema):
 
 
 class ErrorOut(Schema):
-    """What helps out of the situation may stand beside `error`, such as the draft that is stored now."""
+    """A remedy may stand beside `error`, such as the draft that is stored now."""
 
     error: ErrorDetail
 

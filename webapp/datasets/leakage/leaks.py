@@ -116,7 +116,7 @@ def between(
     train_kept: Mask | None = None,
     held: Mask | None = None,
 ) -> Shared:
-    """What is in train in one version and held out in the other. `train_kept`: only these positions of both; the versions are then the same
+    """Leaks from train of one version to held out of the other. `train_kept`: only these positions of both; the versions are then the same
     one. `held`: the examples of the other to compare, if these are not the held-out ones."""
     trained, held = ~train.heldout, heldout.heldout if held is None else held
     if train_kept is not None:

@@ -94,7 +94,7 @@ class EarlierSides:
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """How a side is decided, in this order: the key's side in an earlier version (`before`), the side of its prompt or group there, the
+    """Decides a side, in this order: the key's side in an earlier version (`before`), the side of its prompt or group there, the
     example's
     own split, and a draw for its group or prompt with `share` as the held-out part. If `share` is None, nothing is drawn.
 

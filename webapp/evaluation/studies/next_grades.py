@@ -35,7 +35,7 @@ ROOM = 30  # characters that a name keeps for what distinguishes it
 
 @dataclass(frozen=True)
 class NextGrades:
-    """How much people should grade for an interval of plus or minus `half_width`. `first`: nobody can say yet what it takes, and this
+    """The grades that people should give for an interval of plus or minus `half_width`. `first`: nobody can say yet what it takes, and this
     many lead to an interval. `why`: why there is nothing to make tasks of; empty if there is something."""
 
     half_width: float

@@ -33,7 +33,7 @@ _TOKEN = re.compile(
 )
 
 Step = tuple[str, str | float | int | None]
-"""What the stack machine does, and with what: ("key", "reward/mean"), ("number", 0.1), ("+", None), ("min", 3)."""
+"""A step of the stack machine and its argument: ("key", "reward/mean"), ("number", 0.1), ("+", None), ("min", 3)."""
 Column = NDArray[np.float64]
 
 

@@ -182,7 +182,7 @@ def _distance(config: RecipeConfig, run: Run, before: RecipeConfig) -> tuple[int
 
 
 def _differences(config: RecipeConfig, run: Run, before: RecipeConfig) -> Iterator[str]:
-    """What else decides how long a step takes, and was another one there."""
+    """Other settings that decide the time of a step, and that differ there."""
     mine, theirs = config.model_dump(mode="json"), before.model_dump(mode="json")
     if _kind_of_sampler(mine) != _kind_of_sampler(theirs):
         yield "there with another sampler"

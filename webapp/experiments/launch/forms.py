@@ -435,7 +435,7 @@ def _move(items: list[Any], index: int, verb: str) -> None:
 
 
 def _filled(text: str) -> dict[str, Any]:
-    """What the page sends back of a preset: its name, and the values before it by their paths. Empty if it is anything else."""
+    """The preset that the page sends back: its name, and the values before it by their paths. Empty if it is anything else."""
     try:
         found = json.loads(text) if text and len(text) <= MAX_UNDO else {}
     except ValueError:

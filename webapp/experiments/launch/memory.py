@@ -80,7 +80,7 @@ def problems(config: RecipeConfig, model: RegisteredModel) -> list[FieldProblem]
 
 
 def warning(config: RecipeConfig, model: RegisteredModel) -> str:
-    """What may happen to a run that is not refused and does not fit by the forecast, which can be wrong; empty if it fits, or if that is not
+    """The risk of a run that is not refused and does not fit by the forecast, which can be wrong; empty if it fits, or if that is not
     known."""
     try:
         shape = shape_of(model)

@@ -86,7 +86,7 @@ class Free:
         self._of_jobs += claimant.gpus if claimant.job else 0
 
     def needed(self, claimant: Claimant, kind: Kind) -> float:
-        """How much of what is free it takes: jobs may share a card. What no machine has is left to Ray, and not counted here. A run that is
+        """The free resources that it takes: jobs may share a card. What no machine has is left to Ray, and not counted here. A run that is
         expected to need more memory than there is takes all of it, so that it runs alone."""
         asks = amount(claimant.asks, kind)
         if kind == Kind.GPUS:

@@ -97,7 +97,7 @@ class WaitingLine:
 
     @property
     def reserved(self) -> JobResources:
-        """What all rows together have or ask for: the page has no column for a kind of which nobody asks for anything."""
+        """The kinds that all rows together have or ask for: the page has no column for a kind of which nobody asks for anything."""
         return sum((row.has for row in (*self.running, *self.waiting)), JobResources())
 
     @property

@@ -134,7 +134,7 @@ def of_config(config: RecipeConfig) -> RunResources:
 
 
 def taken_resources(but: Run | None = None) -> JobResources:
-    """What the runs have that Ray has or is about to get, and jobs that need weights; `but` does not count. GPUs are whole cards."""
+    """Resources of the runs that Ray has or is about to get, and of jobs that need weights; `but` does not count. GPUs are whole cards."""
     runs = Run.objects.filter(state__in=RUNNING).exclude(recipe=LOGGED).defer("config")
     mine = together.process(but) if but else ""
     expects = expects_memory()

@@ -68,7 +68,7 @@ class MetricProgress(models.Model):
 
 
 class StepSpans(models.Model):
-    """What a step was spent on (`trainer.contracts.SpansData`). A run keeps those of its newest steps. A resumed run repeats steps; the
+    """The parts of a step's time (`trainer.contracts.SpansData`). A run keeps those of its newest steps. A resumed run repeats steps; the
     repeat replaces the row."""
 
     run = models.ForeignKey("experiments.Run", on_delete=models.CASCADE, related_name="step_spans", db_index=False)

@@ -247,7 +247,7 @@ def agreement(run: Run) -> JudgeAgreement | None:
 
 @dataclass(frozen=True)
 class GradedCriterion:
-    """What the judge and people say of one criterion. `people` None: as many say one thing as the other, or nobody could
+    """Verdicts of the judge and of people on one criterion. `people` None: as many say one thing as the other, or nobody could
     tell; `agree` then is None too."""
 
     id: str

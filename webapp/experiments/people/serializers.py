@@ -35,7 +35,7 @@ def graded(case: DrawnResponse) -> dict[str, Any]:
 
 
 def reasons(run: Run) -> dict[str, Any]:
-    """How far its matchers agree with people, and the judgement that waits, blind to what was found."""
+    """The agreement of its matchers with people, and the judgement that waits, blind to what was found."""
     waiting = reason_matches.waiting(run)
     shown = waiting and {
         "judgement": waiting.address,

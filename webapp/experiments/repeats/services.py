@@ -27,7 +27,7 @@ FURTHEST = timedelta(days=366 * 10)
 
 @dataclass(frozen=True)
 class RepeatAsked:
-    """What somebody asks for. `ends_at`: no launch after it. `newest_data`: each run trains on the newest version of the dataset."""
+    """The request for a repeat. `ends_at`: no launch after it. `newest_data`: each run trains on the newest version of the dataset."""
 
     rhythm: Rhythm = field(default_factory=Rhythm)
     ends_at: datetime | None = None

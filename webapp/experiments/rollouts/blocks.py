@@ -116,5 +116,5 @@ def _opened(row: bytes) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[n
 
 
 def _changes(values: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Where a value is not the one before it."""
+    """The places of values that differ from the one before."""
     return np.flatnonzero(np.append(True, values[1:] != values[:-1]))

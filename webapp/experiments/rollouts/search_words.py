@@ -23,7 +23,7 @@ _ASCII = re.compile(r"\w+", re.ASCII)  # the same of such text, in a fraction of
 _ASKED = re.compile(r'"([^"]*)"|(\S+)')
 MOST_ASKED = 32
 SKIPPED = ["tokens", "logprobs", "ratios", "mask", "stretches", "spans"]
-"""What of a rollout has no text of its own, and is most of it."""
+"""The keys of a rollout without a text of their own; they are most of it."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def numbers(words: Iterable[str]) -> set[int]:
 
 
 def texts(content: Mapping[str, Any]) -> Iterator[str]:
-    """What people read of a record: all but numbers, tokens and the criteria's own words, which the filter of criteria has. Turns that lie
+    """The texts of a record: all but numbers, tokens and the criteria's own words, which the filter of criteria has. Turns that lie
     apart are not in it (`episodes.texts`)."""
     yield content.get("example_key") or ""
     yield content.get("prompt") or ""

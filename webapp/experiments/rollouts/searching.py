@@ -42,7 +42,7 @@ APART = Exists(EpisodeTurn.objects.filter(**PLACE, number=0))
 
 
 class WordSearch:
-    """What is searched for in the rollouts of a run, or in those of one of its steps or phases."""
+    """A search in the rollouts of a run, or in those of one of its steps or phases."""
 
     def __init__(
         self, run: Run, wanted: search_words.WantedWords, step: int | None = None, phase: str | None = None

@@ -21,7 +21,7 @@ class EndpointForm(forms.Form):
         return forms.get(Endpoint.Kind(kind), EndpointForm)
 
     def fields_given(self) -> dict[str, Any]:
-        """What the services take. An empty field for the key leaves the key as it is."""
+        """The endpoint's form as the services take it. An empty field for the key leaves the key as it is."""
         given = dict(self.cleaned_data)
         remove = given.pop("remove_secret", False)
         if "secret" in given and (remove or not given["secret"]):

@@ -69,7 +69,7 @@ class Placed:
 
 
 def placed(model: RegisteredModel) -> Placed | None:
-    """Where the model lies in the store; None if it lies only in a folder, or comes from a hub. Load `artifact` with the row to save a query."""
+    """A model's place in the store; None if it lies only in a folder, or comes from a hub. Load `artifact` with the row to save a query."""
     if sent := _sent(model):
         return sent
     if artifact_store.used() and model.stored.get("files"):
