@@ -186,7 +186,7 @@ class Learner(Trained):
         """The pass of the model as it is now, or as it was before the run."""
         around: AbstractContextManager[Any] = nullcontext()
         if untrained and self._peft is not None:
-            around = self.standing_in(self._start) if self._start else self._peft.disable_adapter()
+            around = self.standing_in(self._start) if self._start else _without_adapters(self._peft)
         with around:
             yield self._frozen_pass if untrained else self._pass
 
@@ -194,6 +194,16 @@ class Learner(Trained):
         made, dtype = Pass(model), getattr(torch, self._config.model.dtype)
         self.share.spread(made, layers(model), dtype if model.dtype != dtype else None)
         return made
+
+
+@contextmanager
+def _without_adapters(model: Any) -> Iterator[None]:
+    """As peft's `disable_adapter`, which before each pass also looks in all modules for adapters that somebody has switched off."""
+    model.base_model.disable_adapter_layers()
+    try:
+        yield
+    finally:
+        model.base_model.enable_adapter_layers()
 
 
 class Teacher:
