@@ -17,6 +17,7 @@ MOST, MOST_HITS = 1 << 14, 1 << 22
 """Rollouts and hits of one block. A search looks at each block, and a worker that merges blocks has all their hits in memory."""
 FEWEST_MERGED = 4
 FREQUENT = 512  # rollouts
+NONE: Hits = np.empty(0, np.int64)
 ROW = 1900  # bytes: what a page of Postgres has without a place of its own for long values
 
 
@@ -24,6 +25,12 @@ def hits(words: Iterable[Iterable[int]]) -> Hits:
     """The hits of rollouts, from the numbers of the words of each, in no order."""
     parts = [np.left_shift(np.fromiter(each, np.int64), PLACE_BITS) | place for place, each in enumerate(words)]
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def distinct(hits: Hits) -> Hits:
+    """Each hit once, sorted."""
+    hits = np.sort(hits)
+    return hits[_changes(hits)] if len(hits) else hits
 
 
 def merged(parts: Sequence[tuple[int, Hits]]) -> Hits:

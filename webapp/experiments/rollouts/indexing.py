@@ -7,25 +7,30 @@ a block is there with all its words or not at all. What is deleted or replaced s
 
 import time
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from django.db import connection, transaction
-from django.db.models import F, Func, Value
+from django.db.models import F, Func, IntegerField, Value
 from numpy.typing import NDArray
 
 from webapp.core.database import locks
 
 from ..models import BlockWords, Rollout, Run, WordBlock
-from . import blocks, episodes, search_words
+from . import blocks, episodes, numbering, search_words
 from .models import STORED
 
 SECONDS = 4.0  # of one task, and of one transaction in it; beat starts the next one soon
+LAST = (1 << 63) - 1
 AT_ONCE, HITS_AT_ONCE = 1 << 12, 1 << 20  # rollouts, and about how many hits, of one transaction
 LOOKED_AT = 64  # blocks that could be merged: older ones are full
 COPY = "COPY experiments_blockwords (block_id, number, packed) FROM STDIN"
-ROWS = 16  # rollouts in memory at a time: some have megabytes of text
+ROWS, BYTES = 256, 1 << 19  # rollouts in memory at a time, and their contents as the database compresses them
+FEW = 16  # as many for a reader: some have megabytes of text
+SIZE = Func("content", function="pg_column_size", output_field=IntegerField())
+SAID = Func(F("content"), Value(search_words.SKIPPED), arg_joiner=" - ", template="(%(expressions)s::text[])")
 
 
 def index_due() -> None:
@@ -38,21 +43,22 @@ def index_due() -> None:
                 pass
 
 
-def index(run_id: int) -> bool:
-    """Indexes the oldest rollouts of the run that wait, and tells whether more may wait."""
+def index(run_id: int, start: int = 0, end: int = LAST) -> bool:
+    """Indexes the oldest rollouts of the run that wait, and tells whether more may wait. Of a run that nobody searches, several processes may
+    index parts, each with the numbers behind `start` up to `end`."""
     with transaction.atomic():
-        stored, hits, more = _waiting(run_id)
+        stored, hits, more = _waiting(run_id, start, end)
         if len(stored):
-            _write(run_id, stored, hits)
-    if not more:
+            _write(run_id, stored, hits, start)
+    if not more and end == LAST:
         _clear(run_id)
     return more
 
 
-def indexed(run_id: int) -> int:
+def indexed(run_id: int, end: int = LAST) -> int:
     """The last number that the index has; what is behind it waits."""
-    newest = WordBlock.objects.filter(run=run_id).order_by("-first").values_list("last", flat=True).first()
-    return newest or 0
+    newest = WordBlock.objects.filter(run=run_id, first__lte=end)
+    return newest.order_by("-first").values_list("last", flat=True).first() or 0
 
 
 def stored_after(run_id: int, number: int) -> Any:
@@ -62,9 +68,8 @@ def stored_after(run_id: int, number: int) -> Any:
 
 def light(rows: Any) -> Iterator[Any]:
     """The rollouts with their numbers, and without their tokens; a few in memory at a time."""
-    content = Func(F("content"), Value(search_words.SKIPPED), arg_joiner=" - ", template="(%(expressions)s::text[])")
-    found = rows.annotate(stored=STORED, said=content).defer("content", "part_values")
-    for row in found.iterator(chunk_size=ROWS):
+    found = rows.annotate(stored=STORED, said=SAID).defer("content", "part_values")
+    for row in found.iterator(chunk_size=FEW):
         row.content = row.said
         yield row
 
@@ -74,22 +79,62 @@ def texts(row: Rollout) -> Iterator[str]:
     return chain(search_words.texts(row.content), episodes.texts(row))
 
 
-def _waiting(run_id: int) -> tuple[NDArray[np.int64], blocks.Hits, bool]:
+def _waiting(run_id: int, start: int, end: int) -> tuple[NDArray[np.int64], blocks.Hits, bool]:
     """The numbers and the hits of the oldest rollouts that wait, and whether there are more."""
-    stored, found, count = [], [], 0
+    rows = stored_after(run_id, max(start, indexed(run_id, end))).filter(stored__lte=end)
+    sizes = list(rows.annotate(stored=STORED, size=SIZE).order_by("stored").values_list("stored", "size")[:AT_ONCE])
+    stored, found, count = list[int](), [blocks.NONE], 0
     until = time.monotonic() + SECONDS
-    for row in light(stored_after(run_id, indexed(run_id)).order_by("stored")[:AT_ONCE]):
-        stored.append(row.stored)
-        found.append(search_words.stored(row.step, row.phase, texts(row)))
+    for first, last in _pieces(sizes):
+        rows = _read(run_id, first, last)
+        found.append(_hits_of(rows, run_id, len(stored)))
+        stored += [row.stored for row in rows]
         count += len(found[-1])
         if count >= HITS_AT_ONCE or time.monotonic() >= until:  # an episode may have a hundred megabytes
-            return np.array(stored, "<i8"), blocks.hits(found), True
-    return np.array(stored, "<i8"), blocks.hits(found), len(stored) == AT_ONCE
+            return np.array(stored, "<i8"), np.concatenate(found), True
+    return np.array(stored, "<i8"), np.concatenate(found), len(sizes) == AT_ONCE
 
 
-def _write(run_id: int, stored: NDArray[np.int64], hits: blocks.Hits) -> None:
+def _pieces(sizes: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The first and the last number of rollouts that fit into memory, from the number and the bytes of each."""
+    start = held = 0
+    for place, (number, size) in enumerate(sizes):
+        held += size
+        if place + 1 == len(sizes) or place + 1 - start == ROWS or held + sizes[place + 1][1] > BYTES:
+            yield sizes[start][0], number
+            start, held = place + 1, 0
+
+
+def _read(run_id: int, first: int, last: int) -> list[Any]:
+    """Rollouts without their tokens, from a number to a number."""
+    rows = (
+        stored_after(run_id, first - 1).filter(stored__lte=last).annotate(stored=STORED, said=SAID).order_by("stored")
+    )
+    return list(rows.values_list("stored", "step", "phase", "group", "index", "said", named=True))
+
+
+def _hits_of(rows: list[Any], run_id: int, first: int) -> blocks.Hits:
+    """The hits of rollouts, the first of which has the place `first`. Turns that lie apart are read one by one."""
+    held, apart, placed = [], [], list[int]()
+    for place, row in enumerate(rows, first):
+        held.append((place, "\n".join(search_words.texts(row.said))))
+        placed += [number << blocks.PLACE_BITS | place for number in _of_place(row.step, row.phase)]
+        if row.said.get("turns_apart"):
+            named = {"run_id": run_id, "step": row.step, "phase": row.phase, "group": row.group, "index": row.index}
+            apart.append((place, Rollout(**named, content=row.said)))
+    turns = ([(place, text)] for place, rollout in apart for text in episodes.texts(rollout))
+    return blocks.distinct(np.concatenate([np.array(placed, np.int64), *map(numbering.hits, chain([held], turns))]))
+
+
+@lru_cache(64)
+def _of_place(step: int, phase: str) -> tuple[int, ...]:
+    return tuple(search_words.numbers(search_words.placed(step, phase)))
+
+
+def _write(run_id: int, stored: NDArray[np.int64], hits: blocks.Hits, start: int) -> None:
     """Writes a block, as one with those before it if it is time to merge them."""
-    older = list(WordBlock.objects.filter(run=run_id).order_by("-first")[:LOOKED_AT])
+    before = WordBlock.objects.filter(run=run_id, first__gt=start, last__lt=stored[0])
+    older = list(before.order_by("-first")[:LOOKED_AT])
     count = blocks.to_merge([(len(stored), len(hits)), *((block.size, block.hits) for block in older)])
     joined = older[: count - 1][::-1]
     hits = blocks.merged([*((block.size, _hits(block)) for block in joined), (len(stored), hits)])

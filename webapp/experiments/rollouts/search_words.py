@@ -38,10 +38,10 @@ class WantedWords:
         apart that share them. No more texts are read than it takes."""
         missing, absent = set(self.words), set(self.phrases)
         for text in texts:
-            folded = _folded(text)
+            folded = fold(text)
             absent = {phrase for phrase in absent if phrase not in folded}
             if any(word in folded for word in missing):
-                missing -= _words(folded)
+                missing -= of(folded)
             if not missing and not absent:
                 return True
         return False
@@ -50,9 +50,9 @@ class WantedWords:
 def read(asked: str) -> WantedWords:
     """Words in any order; what stands between double quotes, and writing without blanks, is one phrase. Raises Invalid at `text`."""
     phrases, words = [], set()
-    for quoted, single in _ASKED.findall(_folded(asked)):
+    for quoted, single in _ASKED.findall(fold(asked)):
         piece = quoted.strip() or single
-        found = _words(piece)
+        found = of(piece)
         words |= found
         if found and (quoted or any(_unbroken(part) for part in _PIECES.findall(piece))):
             phrases.append(piece)
@@ -67,7 +67,7 @@ def stored(step: int, phase: str, texts: Iterable[str]) -> set[int]:
     """The numbers of all words of a rollout, and of its place in the run."""
     found = placed(step, phase)
     for text in texts:
-        found |= _words(_folded(text))
+        found |= of(fold(text))
     return numbers(found)
 
 
@@ -97,7 +97,8 @@ def texts(content: Mapping[str, Any]) -> Iterator[str]:
         yield result["verdict"].get("raw") or ""
     for part in content.get("parts") or ():
         yield part.get("why") or ""
-        yield from _strings(part.get("shown"))
+        if shown := part.get("shown"):
+            yield from _strings(shown)
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -113,11 +114,11 @@ def _strings(value: Any) -> Iterator[str]:
             waiting.extend(each)
 
 
-def _folded(text: str) -> str:
-    return normalize("NFKC", text).casefold()
+def fold(text: str) -> str:
+    return text.lower() if text.isascii() else normalize("NFKC", text).casefold()
 
 
-def _words(folded: str) -> set[str]:
+def of(folded: str) -> set[str]:
     """Words between blanks and signs; of writing without blanks, each character and each two neighbours."""
     found: set[str] = set()
     for part in set(folded.split()):

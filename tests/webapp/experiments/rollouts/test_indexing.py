@@ -82,6 +82,7 @@ def test_a_rollout_that_replaces_another_keeps_its_id_and_is_indexed_again(run, 
 def test_a_run_is_indexed_in_pieces(run, monkeypatch, hits_at_once):
     monkeypatch.setattr(indexing, "AT_ONCE", 7)
     monkeypatch.setattr(indexing, "HITS_AT_ONCE", hits_at_once)
+    monkeypatch.setattr(indexing, "BYTES", hits_at_once)
     put(run, 0, 50)
     assert indexing.index(run.pk)
     assert due(run) and WordBlock.objects.get().size == (7 if hits_at_once > 1 else 1)
@@ -90,6 +91,28 @@ def test_a_run_is_indexed_in_pieces(run, monkeypatch, hits_at_once):
     assert sorted(whole(run)) == expected(run)
     put(run, 50, 51)
     indexing.index_due()
+    assert sorted(whole(run)) == expected(run)
+
+
+@pytest.mark.parametrize("held", [{"ROWS": 1}, {"ROWS": 7}, {"BYTES": 1}, {"BYTES": 200}])
+def test_the_index_is_the_same_however_few_rollouts_are_held_at_once(run, trainer, monkeypatch, held):
+    for name, value in held.items():
+        monkeypatch.setattr(indexing, name, value)
+    put(run, 0, 50)
+    turns = [{"author": "environment", "text": f"赤い kitsune{i} " * 9, "tool": "search"} for i in range(3)]
+    trainer.post(trainer.event("rollouts", 2, rollouts=[trainer.rollout(i, turns=turns[:i]) for i in range(4)]))
+    indexing.index_due()
+    assert sorted(whole(run)) == expected(run)
+
+
+def test_parts_of_a_run_may_be_indexed_each_by_itself(run):
+    put(run, 0, 50)
+    first = Rollout.objects.order_by("pk")[0].pk
+    ends = [0, first + 19, first + 39, indexing.LAST]
+    for start, end in [(ends[2], ends[3]), (ends[0], ends[1]), (ends[1], ends[2])]:
+        while indexing.index(run.pk, start, end):
+            pass
+    assert list(WordBlock.objects.order_by("first").values_list("size", flat=True)) == [20, 20, 10]
     assert sorted(whole(run)) == expected(run)
 
 

@@ -123,12 +123,12 @@ def test_pages_have_no_gap_and_no_repeat(put, run, text, filters, monkeypatch):
     assert sorted(pages) == fitting
 
 
-def test_two_words_with_one_number_are_told_apart(put, run, monkeypatch):
-    monkeypatch.setattr(search_words, "crc32", lambda word: 7)
-    put(run, 1, "red")
-    put(run, 2, "blue")
-    assert found(run, "blue") == [2]
-    assert found(run, "blue", step=1) == [2]
+def test_two_words_with_one_number_are_told_apart(put, run):
+    assert search_words.numbers({"plumless"}) == search_words.numbers({"buckeroo"})
+    put(run, 1, "plumless")
+    put(run, 2, "buckeroo")
+    assert found(run, "buckeroo") == [2]
+    assert found(run, "buckeroo", step=1) == [2]
 
 
 @pytest.mark.parametrize("text", ["?!", '""', " ".join(map(str, range(40)))])
