@@ -2,9 +2,10 @@
 
 Starts a Postgres of its own in a temporary folder and fills a run with N rollouts, 512 a step, each with a prompt, a response of about 90
 words drawn as words of a language are (few often, most rarely), a tenth of it Chinese, its tokens with log-probabilities, two parts of a
-reward and a judge's explanation. Then it asks the API in this process, as the page of the run does, and says how long an answer took and
-how much memory the process has had at most. A worker's process indexes the words before. At the end it stores more rollouts as the ingest
-does: by itself, while a worker indexes them, and as if the request indexed them.
+reward and a judge's explanation. The contents of the first 128,000 come again in later steps, but for one in a thousand: Postgres copies
+them as they are compressed, in a tenth of the time. Then it asks the API in this process, as the page of the run does, and says how long an
+answer took and how much memory the process has had at most. Worker processes index the words before, each a part of the run. At the end it
+stores more rollouts as the ingest does: by itself, while a worker indexes them, and as if the request indexed them.
 """
 
 import argparse
@@ -17,7 +18,11 @@ import subprocess
 import sys
 import time
 from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from functools import cache
+from itertools import islice, pairwise
 from typing import Any
 
 from benchmarks.machine import describe
@@ -27,11 +32,24 @@ STEP, GROUP = 512, 8
 PROMPTS = 2_000
 POOL = 4_000  # texts that rollouts are made of, each with words of its own
 VOCABULARY = 60_000
+SELDOM = 128_000  # one of so many rollouts has a word of its own kind
+PERIOD = SELDOM  # after so many the same prompts come again in the same places of a step
+COPIED_AT_ONCE = PERIOD // 2
+OWN = 77  # the number of the first rollout that has a word of its own also after that; each thousandth is drawn as the first are
+TOLD = 500_000
+AUTOVACUUM = "autovacuum_enabled"
+COLUMNS = 'id, run_id, step, phase, "group", index, example_key, reward, advantage, excluded, part_values, content'
+COPY_LATER = """
+INSERT INTO experiments_rollout
+    (id, run_id, step, phase, "group", index, example_key, reward, advantage, excluded, part_values, content)
+SELECT id + %s, run_id, step + %s, phase, "group", index, example_key, reward, advantage, excluded, part_values, content
+FROM experiments_rollout WHERE id BETWEEN %s AND %s AND (id - 1) %% 1000 <> 77 ORDER BY id
+"""
 SEARCHES = {
     "a word in every rollout": "{0}",
     "a word in one of 25": "{80}",
-    "a word in one of 100,000": "seldom",
-    "a word in one rollout": "only77",
+    "a word in one of 128,000": "seldom",
+    "a word in one rollout": f"only{OWN}",
     "no hit": "nowhere",
     "two common words": "{0} {1}",
     "two words, seldom together": "{3000} {3500}",
@@ -49,26 +67,28 @@ def main() -> None:
     parser.add_argument(
         "--stored", type=int, default=4_000, help="rollouts that are stored at the end, as the ingest does"
     )
-    parser.add_argument("--index", type=int, metavar="RUN", help=argparse.SUPPRESS)
-    parser.add_argument("--fill", nargs=3, type=int, metavar=("RUN", "FROM", "TO"), help=argparse.SUPPRESS)
+    parser.add_argument("--workers", type=int, default=2, help="processes that index, each a part of the run")
+    parser.add_argument("--index", nargs="+", type=int, metavar=("RUN", "NUMBER"), help=argparse.SUPPRESS)
+    parser.add_argument("--fill", nargs=4, type=int, metavar=("RUN", "FROM", "TO", "BY"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.fill:
         return _fill(*options.fill)
     if options.index:
-        return _index(options.index)
+        return _index(*options.index)
     with database():
         logging.getLogger("webapp.core.requests.limits").setLevel(
             logging.ERROR
         )  # there is no cache here, and each request says so
-        _measure(options.rows, options.rounds, options.stored)
+        _measure(options)
     return None
 
 
-def _measure(rows: int, rounds: int, stored: int) -> None:
+def _measure(options: argparse.Namespace) -> None:
     client, run = reader_and_run()
+    rows = options.rows
     _filled(run.pk, rows)
-    _indexed(run.pk, rows)
-    asked = ApiTimes(client, run.pk, rounds)
+    _indexed(run.pk, rows, options.workers)
+    asked = ApiTimes(client, run.pk, options.rounds)
     print(describe())
     print(f"{rows:,} rollouts in {-(-rows // STEP):,} steps; {_sizes()}")
     print(f"{'':40}{'rows':>6}{'first ms':>10}{'median ms':>11}{'worst ms':>10}")
@@ -92,7 +112,7 @@ def _measure(rows: int, rounds: int, stored: int) -> None:
     worst.append(asked("a common word, by reward", text=_vocabulary()[0], sort="-reward", limit=100))
     worst.append(asked("a common word and a part that none has", text=_vocabulary()[0], part="judge", low=2.0))
     print(f"memory of this process at most: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB")
-    _written(run.pk, rows, stored)
+    _written(run.pk, rows, options.stored)
     print(json.dumps({"rollouts": {"ours": round(max(worst), 1), "peer": None, "unit": "ms a search", "ratio": None}}))
 
 
@@ -144,41 +164,113 @@ def reader_and_run() -> tuple[Any, Any]:
 
 
 def _filled(run: int, rows: int) -> None:
-    """Two processes fill, so that this one stays as small as a web process."""
+    """Other processes fill, two at a time, so that this one stays as small as a web process."""
     from django.db import connection
 
-    started = time.monotonic()
+    told, drawn = Progress("copied"), min(rows, PERIOD)
+    half = drawn // STEP // 2 * STEP
+    with _without_indexes(), ThreadPoolExecutor(2) as pool:
+        for done in as_completed(pool.submit(_drawn, run, *part) for part in ((0, half), (half, drawn))):
+            told(done.result())
+        starts = range(PERIOD, rows, COPIED_AT_ONCE)
+        for done in as_completed(pool.submit(_copied, start, min(start + COPIED_AT_ONCE, rows)) for start in starts):
+            told(done.result())
+        _drawn(run, PERIOD + OWN, rows, 1_000)
     with connection.cursor() as cursor:
-        half = rows // STEP // 2 * STEP
-        command = [sys.executable, "-m", "benchmarks.rollouts", "--fill", str(run)]
-        ranges = [(0, half), (half, rows)]
-        fillers = [subprocess.Popen([*command, str(start), str(end)]) for start, end in ranges if end > start]
-        if any(filler.wait() for filler in fillers):
-            raise RuntimeError("a filling process failed")
-        took = time.monotonic() - started
-        print(f"{rows:,} rollouts copied in {took:,.0f} s", file=sys.stderr, flush=True)
         cursor.execute("SELECT setval('experiments_rollout_id_seq', %s)", [rows])
-        cursor.execute("VACUUM ANALYZE experiments_rollout")
+        cursor.execute("VACUUM (ANALYZE, PROCESS_TOAST false) experiments_rollout")
+    told(0)
 
 
-def _indexed(run: int, rows: int) -> None:
+@contextmanager
+def _without_indexes() -> Iterator[None]:
+    """Rows come in a fraction of the time while nothing else follows each. The constraints and indexes of the table are made at the end."""
     from django.db import connection
 
-    started = time.monotonic()
-    subprocess.run([sys.executable, "-m", "benchmarks.rollouts", "--index", str(run)], check=True)
-    print(f"words indexed: {rows / (time.monotonic() - started):,.0f} rollouts/s", file=sys.stderr, flush=True)
+    from webapp.experiments.models import Rollout
+
+    with connection.schema_editor(atomic=False) as editor:
+        editor.execute(f"ALTER TABLE experiments_rollout SET ({AUTOVACUUM} = off, toast.{AUTOVACUUM} = off)")
+        for constraint in Rollout._meta.constraints:
+            editor.remove_constraint(Rollout, constraint)
+        for index in Rollout._meta.indexes:
+            editor.remove_index(Rollout, index)
+        yield
+        editor.execute("SET maintenance_work_mem = '1GB'")
+        for constraint in Rollout._meta.constraints:
+            editor.add_constraint(Rollout, constraint)
+        for index in Rollout._meta.indexes:
+            editor.add_index(Rollout, index)
+        editor.execute("RESET maintenance_work_mem")
+
+
+class Progress:
+    """A line on standard error after each 500,000 rollouts."""
+
+    def __init__(self, did: str) -> None:
+        self._did, self._started, self._count = did, time.monotonic(), 0
+
+    def __call__(self, more: int) -> None:
+        before, self._count = self._count, self._count + more
+        if not more or before // TOLD < self._count // TOLD:
+            took = time.monotonic() - self._started
+            print(f"{self._count:,} rollouts {self._did} after {took:,.0f} s", file=sys.stderr, flush=True)
+
+
+def _drawn(run: int, start: int, end: int, by: int = 1) -> int:
+    if start >= end:
+        return 0
+    command = [sys.executable, "-m", "benchmarks.rollouts", "--fill", *map(str, (run, start, end, by))]
+    subprocess.run(command, check=True)
+    return len(range(start, end, by))
+
+
+def _copied(start: int, end: int) -> int:
+    """Rollouts of later steps whose contents are those of the first ones."""
+    from django.db import connection
+
+    first = start % PERIOD
+    shift = start - first
+    with connection.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")  # no trigger looks for the run of each
+        cursor.execute(COPY_LATER, [shift, shift // STEP, first + 1, first + end - start])
+    return end - start
+
+
+def _indexed(run: int, rows: int, processes: int) -> None:
+    from django.db import connection
+    from django.db.models import Sum
+
+    from webapp.experiments.models import WordBlock
+
+    told, count = Progress("indexed"), 0
+    ends = [rows * part // processes for part in range(processes + 1)]
+    workers = [_indexing(run, *part) for part in pairwise(ends)]
+    while any(worker.poll() is None for worker in workers):
+        time.sleep(1)
+        more = (WordBlock.objects.aggregate(size=Sum("size"))["size"] or 0) - count
+        if more:
+            told(more)
+        count += more
+    told(0)
+    if any(worker.returncode for worker in workers):
+        raise RuntimeError("an indexing process failed")
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE experiments_wordblock, experiments_blockwords")
 
 
-def _index(run: int) -> None:
+def _indexing(run: int, *part: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "benchmarks.rollouts", "--index", *map(str, (run, *part))])
+
+
+def _index(run: int, *part: int) -> None:
     """As a worker, until nothing waits."""
     import django
 
     django.setup()
     from webapp.experiments.rollouts import indexing
 
-    while indexing.index(run):
+    while indexing.index(run, *part):
         pass
 
 
@@ -195,29 +287,35 @@ def _sizes() -> str:
     return ", ".join(f"{name} {size / 2**30:.2f} GiB" for name, size in found)
 
 
-def _fill(run: int, start: int, end: int) -> None:
+def _fill(run: int, start: int, end: int, by: int) -> None:
     import django
 
     django.setup()
     from django.db import connection
 
-    pool, draw = _pool(), random.Random(start)  # noqa: S311
-    columns = 'id, run_id, step, phase, "group", index, example_key, reward, advantage, excluded, part_values, content'
     connection.ensure_connection()
-    with (
-        connection.connection.cursor() as cursor,
-        cursor.copy(f"COPY experiments_rollout ({columns}) FROM STDIN") as to,
-    ):
-        for number in range(start, end):
-            prepared = pool[draw.randrange(POOL)]
-            step, within = divmod(number, STEP)
-            group, index = divmod(within, GROUP)
-            reward, judge = round(draw.random(), 3), round(draw.random(), 3)
-            prompt = f"e{(step * (STEP // GROUP) + group) % PROMPTS}"
-            extra = {f"only{number}", prompt} | ({"seldom"} if number % 100_000 == 50_000 else set())
-            content = prepared % (prompt, group, index, " ".join(extra), reward, judge)
-            values = json.dumps({"judge": judge, "form": 1.0})
-            to.write_row((number + 1, run, step, "train", group, index, prompt, reward, 0.0, False, values, content))
+    with connection.connection.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")  # no trigger looks for the run of each
+        with cursor.copy(f"COPY experiments_rollout ({COLUMNS}) FROM STDIN") as to:
+            rows = _rows(run, range(start, end, by))
+            while batch := "".join(islice(rows, STEP)):
+                to.write(batch)
+
+
+def _rows(run: int, numbers: Sequence[int]) -> Iterator[str]:
+    """Lines for COPY."""
+    pool, draw = [each.replace("\\", "\\\\") for each in _pool()], random.Random(numbers[0])  # noqa: S311
+    for number in numbers:
+        prepared = pool[draw.randrange(POOL)]
+        step, within = divmod(number, STEP)
+        group, index = divmod(within, GROUP)
+        reward, judge = round(draw.random(), 3), round(draw.random(), 3)
+        prompt = f"e{(step * (STEP // GROUP) + group) % PROMPTS}"
+        extra = {f"only{number}", prompt} | ({"seldom"} if number % SELDOM == SELDOM // 2 else set())
+        content = prepared % (prompt, group, index, " ".join(extra), reward, judge)
+        values = f'{{"judge": {judge}, "form": 1.0}}'
+        place = f"{number + 1}\t{run}\t{step}\ttrain\t{group}\t{index}\t{prompt}"
+        yield f"{place}\t{reward}\t0.0\tf\t{values}\t{content}\n"
 
 
 def _pool() -> list[str]:
@@ -294,7 +392,7 @@ def _written(run: int, rows: int, stored: int) -> None:
     """Rollouts stored per second by the statement of the ingest, 64 at a time."""
     first = rows // STEP + 1
     print(f"{'stored as the ingest does':40}{_stored(run, first, stored):10,.0f} rollouts/s", flush=True)
-    worker = subprocess.Popen([sys.executable, "-m", "benchmarks.rollouts", "--index", str(run)])
+    worker = _indexing(run)
     print(f"{'the same while a worker indexes':40}{_stored(run, first + 1, stored):10,.0f} rollouts/s", flush=True)
     worker.wait()
     print(f"{'the same if the request indexed them':40}{_stored(run, first + 2, stored, index=True):10,.0f} rollouts/s")
