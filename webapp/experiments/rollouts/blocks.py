@@ -112,6 +112,11 @@ def places(row: bytes, number: int) -> NDArray[np.uint16]:
     return found[start : start + int(counts[at])]
 
 
+def frequent(row: bytes) -> bool:
+    """Whether it is the row of a word of many rollouts."""
+    return not any(row[:4])
+
+
 def _opened(row: bytes) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint16]]:
     count = int(np.frombuffer(row, "<u4", 1)[0])
     if not count:

@@ -37,6 +37,15 @@ LEFT JOIN LATERAL (
 ORDER BY block.first DESC
 """
 
+FEW = 500  # places
+PLACES = """
+SELECT wanted.block, substring(block.places FROM 8 * wanted.place + 1 FOR 8)
+FROM unnest(%s::bigint[], %s::int[]) AS wanted(block, place)
+JOIN (  -- unpacked once for all its places
+    SELECT id, places || ''::bytea AS places FROM experiments_wordblock WHERE id = ANY(%s) OFFSET 0
+) AS block ON block.id = wanted.block
+"""
+
 PLACE = {name: OuterRef(name) for name in ("run", "step", "phase", "group", "index")}
 APART = Exists(EpisodeTurn.objects.filter(**PLACE, number=0))
 
@@ -97,13 +106,13 @@ class WordSearch:
             below = self._indexed + 1
         count = 1
         while found := self._blocks(below, count):
-            for block, first, rows in found:
-                there = self._common(rows)
+            hits = [(block, first, self._common(rows)) for block, first, rows in found]
+            stored = _places({block: there for block, _, there in hits if len(there)})
+            for block, first, there in hits:
                 if len(there):
-                    stored = _places(block)
-                    if stored is None:
+                    if block not in stored:
                         break  # merged meanwhile: another block has these rollouts
-                    yield from (each for each in stored[there][::-1].tolist() if each < below)
+                    yield from (each for each in stored[block][::-1].tolist() if each < below)
                 below = first
             count = min(4 * count, MOST_BLOCKS)
 
@@ -126,9 +135,10 @@ class WordSearch:
         return list(found.values())
 
     def _common(self, rows: dict[int, bytes | None]) -> NDArray[np.uint16]:
-        """The places of the rollouts of a block that have all words."""
+        """The places of the rollouts of a block that have all words. Those of seldom words are read first: mostly there are none, and the
+        many places of a frequent word need not be read."""
         common = None
-        for number, row in rows.items():
+        for number, row in sorted(rows.items(), key=lambda item: item[1] is not None and blocks.frequent(item[1])):
             places = NONE if row is None else blocks.places(bytes(row), number)
             common = places if common is None else np.intersect1d(common, places, assume_unique=True)
             if not len(common):
@@ -136,6 +146,16 @@ class WordSearch:
         return NONE if common is None else common
 
 
-def _places(block: int) -> NDArray[np.int64] | None:
-    places = WordBlock.objects.filter(pk=block).values_list("places", flat=True).first()
-    return None if places is None else np.frombuffer(bytes(places), "<i8")
+def _places(hits: dict[int, NDArray[np.uint16]]) -> dict[int, NDArray[np.int64]]:
+    """The numbers of the rollouts at these places of each block that is still there. The database cuts out a few; else it gives all of the block."""
+    if sum(map(len, hits.values())) > FEW:
+        whole = WordBlock.objects.filter(pk__in=hits).values_list("pk", "places")
+        return {block: np.frombuffer(bytes(places), "<i8")[hits[block]] for block, places in whole}
+    found: dict[int, list[bytes]] = {}
+    if hits:
+        blocks_of_hits = np.repeat(list(hits), list(map(len, hits.values()))).tolist()
+        with connection.cursor() as cursor:
+            cursor.execute(PLACES, [blocks_of_hits, np.concatenate(list(hits.values())).tolist(), list(hits)])
+            for block, stored in cursor.fetchall():
+                found.setdefault(block, []).append(bytes(stored))
+    return {block: np.sort(np.frombuffer(b"".join(stored), "<i8")) for block, stored in found.items()}

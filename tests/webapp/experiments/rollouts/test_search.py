@@ -98,6 +98,16 @@ def test_only_the_run_the_step_and_the_phase_that_are_asked_for(put, run, launch
     assert found(run, "red", step=9) == []
 
 
+@pytest.mark.parametrize("few", [0, 3, 500])
+def test_any_number_of_rollouts_is_found_in_their_order(put, run, monkeypatch, few):
+    monkeypatch.setattr(searching, "FEW", few)
+    for number in range(1, 12):
+        put(run, number, "red" if number % 2 else "blue red" if number % 3 else "green blue")
+    assert found(run, "red") == [11, 10, 9, 8, 7, 5, 4, 3, 2, 1]
+    assert found(run, "blue red") == [10, 8, 4, 2]
+    assert found(run, "green blue") == [6]
+
+
 def test_with_other_filters_and_orders(put, run):
     for number in range(1, 7):
         put(run, number, "red" if number % 2 else "red fox", part_values={"judge": float(number)})
@@ -194,19 +204,21 @@ def test_a_search_leaves_out_what_waits_for_workers_and_says_how_much(put, run, 
     assert reply["waiting"] == 0 and len(reply["items"]) == 7
 
 
-def test_blocks_that_are_merged_during_a_search_lose_nothing(put, run, monkeypatch):
+@pytest.mark.parametrize("few", [0, 500])
+def test_blocks_that_are_merged_during_a_search_lose_nothing(put, run, monkeypatch, few):
+    monkeypatch.setattr(searching, "FEW", few)
     for number in range(1, 40):
         put(run, number, "red" if number % 2 else "blue")
     indexing.index(run.pk)
     real, more = searching._places, [40, 42]
 
-    def merging(block):
+    def merging(hits):
         if more:
             monkeypatch.setattr(blocks, "to_merge", lambda them: len(list(them)))
             put(run, more.pop(0), "blue")
             indexing.index(run.pk)
             assert WordBlock.objects.get().size >= 40
-        return real(block)
+        return real(hits)
 
     monkeypatch.setattr(searching, "_places", merging)
     assert found(run, "red", sort="-reward", phase="train") == list(range(39, 0, -2))
