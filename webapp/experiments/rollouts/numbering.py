@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import chain
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from . import search_words
 from .blocks import PLACE_BITS, Hits, distinct
 
-Codes = NDArray[np.uint32]  # code points, or checksums
+Codes = NDArray[np.integer[Any]]  # code points, or checksums
 Places = NDArray[np.intp]
 ASCII, OTHER, UNBROKEN = 1, 2, 3  # kinds of letters
 LONGEST = 64  # characters of a word that is counted with others
@@ -30,7 +31,7 @@ def hits(texts: Sequence[tuple[int, str]]) -> Hits:
     ends = np.cumsum([1 + len(text) for text in folded])
     places = np.array([place for place, _ in texts], np.int64)
     numbers = sums.astype(np.int64) - (1 << 31)
-    return distinct(numbers << PLACE_BITS | places[np.searchsorted(ends, at)])
+    return distinct(np.left_shift(numbers, PLACE_BITS) | places[np.searchsorted(ends, at)])
 
 
 def _broken(whole: str, codes: Codes, kinds: NDArray[np.uint8]) -> Iterator[tuple[Places, Codes]]:
