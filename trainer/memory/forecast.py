@@ -170,11 +170,7 @@ def _learner(config: RecipeConfig, held: Holdings, shape: ModelShape, on_gpu: bo
     if not on_gpu:
         parts += _aside(held, trained, moments)
     if held.teachers:
-        many = held.teachers > 1
-        how = (
-            f"{held.teachers}, each taken to be as large as the model" if many else "taken to be as large as the model"
-        )
-        parts.append(MemoryPart("Teachers" if many else "Teacher", held.teachers * every * element, how))
+        parts.append(_teachers(held.teachers, every * element))
     passes = pass_bytes(shape, tokens, element, rank, optim.recompute_activations)
     works = backward_bytes(shape, tokens, element)
     if not held.scores:
@@ -188,6 +184,12 @@ def _learner(config: RecipeConfig, held: Holdings, shape: ModelShape, on_gpu: bo
         ),
     ]
     return parts
+
+
+def _teachers(count: int, size: int) -> MemoryPart:
+    """Teachers of `size` bytes each, because their own shapes are not known here."""
+    how = "taken to be as large as the model"
+    return MemoryPart(*(("Teacher", size, how) if count == 1 else ("Teachers", count * size, f"{count}, each {how}")))
 
 
 def _aside(held: Holdings, trained: int, moments: int) -> Iterator[MemoryPart]:

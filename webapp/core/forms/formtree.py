@@ -408,15 +408,11 @@ def _kind(schema: dict[str, Any]) -> str:
 
 def flattened(config: Any, prefix: str = "") -> dict[str, Any]:
     """`{"optim": {"lr": 1}}` -> `{"optim.lr": 1}`; items of lists are numbered, empty sections stay as they are."""
-    if isinstance(config, dict) and config:
-        items = list(config.items())
-    elif isinstance(config, list) and config:
-        items = [(str(i), item) for i, item in enumerate(config)]
-    else:
+    if not isinstance(config, dict | list) or not config:
         return {prefix: config}
     out: dict[str, Any] = {}
-    for key, value in items:
-        out.update(flattened(value, f"{prefix}.{key}" if prefix else key))
+    for key, value in config.items() if isinstance(config, dict) else enumerate(config):
+        out.update(flattened(value, f"{prefix}.{key}" if prefix else str(key)))
     return out
 
 
