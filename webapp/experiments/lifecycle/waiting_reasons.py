@@ -11,7 +11,7 @@ from django.conf import settings
 from webapp.accounts.administration import quotas
 
 from ..models import Run
-from . import claimants, estimates, resources, step_times, utc_times
+from . import claimants, estimates, resources, step_times, time_limit, utc_times
 from .claimants import Claimant
 from .line_order import Free, Why, walk
 from .resources import Kind, amount
@@ -51,7 +51,8 @@ class Holders:
         if each.run is None:
             return None
         said = estimates.seconds_left(each.run, self.now)
-        return step_times.seconds_left(each.run, self._paces.get(each.run.pk)) if said is None else said
+        found = step_times.seconds_left(each.run, self._paces.get(each.run.pk)) if said is None else said
+        return time_limit.within(each.run, found, self.now)
 
     def of(self, workspace_id: int) -> list[Claimant]:
         return [each for each in self.all if each.workspace_id == workspace_id]
@@ -91,9 +92,13 @@ def waiting_runs(holders: Holders, free: Free, most: int = TOLD) -> Iterator[Wai
             after = last = _all_free(missing, needed, free, holders) if missing else last
             reason = _for_resources(each, free, (missing or kinds)[0], before, holders)
         mine[each.workspace_id] += each.run is not None
-        takes = step_times.seconds_left(each.run, pace.get(each.run.pk)) if each.run else None
+        takes = _takes(each.run, pace, holders.now) if each.run else None
         told = _when(None if why == Why.TIME else after, takes)
         yield WaitingRun(each, before, reason + told if why else "", after, takes)
+
+
+def _takes(run: Run, pace: Mapping[int, float], now: datetime) -> float | None:
+    return time_limit.within(run, step_times.seconds_left(run, pace.get(run.pk)), now)
 
 
 def _wants(claimant: Claimant, kind: Kind, free: Free) -> float:

@@ -9,7 +9,7 @@ from tests.concurrency import concurrently
 from tests.webapp.experiments.conftest import ray as ray_server  # noqa: F401 - a fixture
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
-from webapp.experiments.lifecycle import estimates, jobs, line_page, waiting_line, waiting_reasons
+from webapp.experiments.lifecycle import estimates, jobs, line_page, time_limit, waiting_line, waiting_reasons
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.lifecycle.line_order import Free
 from webapp.experiments.models import Experiment, Run
@@ -103,6 +103,22 @@ def test_a_reason_says_for_about_how_long(launch):
     told = "Waits for alpha of Policy from rubrics (about 6 min left): 1 may run at once (MAX_RUNNING_RUNS)"
     assert fresh(second).state_reason == f"{told}. Its turn comes in about 6 min"
     assert "turn comes" not in fresh(third).state_reason, "how long the second takes nobody knows"
+
+
+def test_a_run_takes_no_longer_than_its_time_limit_lets_it(launch):
+    first, second = launch(name="alpha"), launch()
+    says(first, 20 * 3600)
+    begun = timezone.now() - timedelta(minutes=4)
+    Run.objects.filter(pk=first.pk).update(time_limit=timedelta(minutes=10), begun_at=begun)
+    Run.objects.filter(pk=second.pk).update(next_try_at=None, time_limit=timedelta(minutes=10))
+    waiting_line.tell()
+    assert "alpha of Policy from rubrics (about 6 min left)" in fresh(second).state_reason
+    assert "Its turn comes in about 6 min" in fresh(second).state_reason
+    now = timezone.now()
+    assert (
+        time_limit.within(fresh(second), 7200.0, now) == 600.0 and time_limit.within(fresh(second), 30.0, now) == 30.0
+    )
+    assert time_limit.within(fresh(second), None, now) is None, "what is not known stays so"
 
 
 def test_what_stands_still_or_has_said_nothing_has_no_time(launch):
