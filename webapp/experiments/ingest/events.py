@@ -226,7 +226,8 @@ def _follow(run: Run, event: RunEvent, data: StateData, begins: int) -> bool:
         return move(run, State.RUNNING, started_at=timezone.now())
     if data.state == State.STOPPED.value and run.state == State.PAUSING:
         return move(run, State.PAUSED, reason=data.reason.replace("Stopped", "Paused", 1))
-    return move(run, TOLD_AS.get(data.state, data.state), reason=data.reason)
+    limit = f"{told}. " if run.state == State.STOPPING and (told := lifecycle.limit_used_up(run)) else ""
+    return move(run, TOLD_AS.get(data.state, data.state), reason=limit + data.reason)
 
 
 def _lose(run: Run, event: RunEvent, reason: str) -> bool:

@@ -84,6 +84,11 @@ def used_up(run: Run, now: datetime, early: Callable[[Run], str] = early_stop.us
     return token_limit.used_up(run) or spending.used_up(run) or early(run)
 
 
+def limit_used_up(run: Run) -> str:
+    """The limit at which a run that is stopping was stopped, in words, as far as it is still used up; empty if there is none."""
+    return used_up(run, timezone.now(), early_stop.still_used_up)
+
+
 def _check_limits(run: Run) -> None:
     """Raises Conflict if the run would be stopped again at once."""
     time_limit.check(run, timezone.now())

@@ -51,6 +51,7 @@ def test_it_stops_with_a_checkpoint_and_goes_on_only_with_another_rule(live, run
     assert list(told) == [(None, TOLD)]
     assert live.post().json()["command"] == "stop"
     live.post(live.event("state", 4, state="stopped", reason="Stopped after step 4"))
+    assert fresh(run).state_reason == f"{TOLD}. Stopped after step 4"
     with pytest.raises(Conflict, match="Change or lift the rule first"):
         lifecycle.resume(team.researcher, fresh(run))
     limit(team, run, EarlyStop(KEY, 4, min_delta=0.01))

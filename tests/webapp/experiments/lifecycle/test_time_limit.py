@@ -71,6 +71,7 @@ def test_it_stops_and_saves_once_it_is_used_up(live, run, ray, team):  # noqa: F
     assert live.post().json()["command"] == "stop"
     live.post(live.event("state", 3, state="stopped", reason="Stopped after step 3"))
     assert fresh(run).state == "stopped" and ray.stopped == []
+    assert fresh(run).state_reason == "Its time limit of 1 h is used up. Stopped after step 3", "the page says why"
 
 
 def test_used_up_it_goes_on_only_with_a_new_limit(run, team):
