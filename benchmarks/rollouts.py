@@ -167,7 +167,7 @@ def _filled(run: int, rows: int) -> None:
     """Other processes fill, two at a time, so that this one stays as small as a web process."""
     from django.db import connection
 
-    told, drawn = Progress("copied"), min(rows, PERIOD)
+    told, drawn = ProgressLines("copied"), min(rows, PERIOD)
     half = drawn // STEP // 2 * STEP
     with _without_indexes(), ThreadPoolExecutor(2) as pool:
         for done in as_completed(pool.submit(_drawn, run, *part) for part in ((0, half), (half, drawn))):
@@ -204,7 +204,7 @@ def _without_indexes() -> Iterator[None]:
         editor.execute("RESET maintenance_work_mem")
 
 
-class Progress:
+class ProgressLines:
     """A line on standard error after each 500,000 rollouts."""
 
     def __init__(self, did: str) -> None:
@@ -243,7 +243,7 @@ def _indexed(run: int, rows: int, processes: int) -> None:
 
     from webapp.experiments.models import WordBlock
 
-    told, count = Progress("indexed"), 0
+    told, count = ProgressLines("indexed"), 0
     ends = [rows * part // processes for part in range(processes + 1)]
     workers = [_indexing(run, *part) for part in pairwise(ends)]
     while any(worker.poll() is None for worker in workers):

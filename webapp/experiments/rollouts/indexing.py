@@ -114,7 +114,7 @@ def _read(run_id: int, first: int, last: int) -> list[Any]:
 
 
 def _hits_of(rows: list[Any], run_id: int, first: int) -> blocks.Hits:
-    """The hits of rollouts, the first of which has the place `first`. Turns that lie apart are read one by one."""
+    """The hits of rollouts that have the places from `first` on. Turns that lie apart are read one by one."""
     held, apart, placed = [], [], list[int]()
     for place, row in enumerate(rows, first):
         held.append((place, "\n".join(search_words.texts(row.said))))

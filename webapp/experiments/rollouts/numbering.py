@@ -35,7 +35,7 @@ def hits(texts: Sequence[tuple[int, str]]) -> Hits:
 
 
 def _broken(whole: str, codes: Codes, kinds: NDArray[np.uint8]) -> Iterator[tuple[Places, Codes]]:
-    """Where words begin that have blanks or signs between them, and their checksums: those of ASCII, then the others."""
+    """The beginnings of words that have blanks or signs between them, and their checksums: those of ASCII, then the others."""
     inside = (kinds == ASCII) | (kinds == OTHER)
     edges = np.flatnonzero(inside[1:] != inside[:-1]) + 1
     starts, ends = edges[::2], edges[1::2]
@@ -56,7 +56,7 @@ _known = lru_cache(KNOWN)(_sums)
 
 
 def _unbroken(codes: Codes, kinds: NDArray[np.uint8]) -> Iterator[tuple[Places, Codes]]:
-    """Where characters of writing without blanks stand, and their checksums; then those of each two neighbours."""
+    """The places of characters of writing without blanks, and their checksums; then those of each two neighbours."""
     at = np.flatnonzero(kinds == UNBROKEN)
     here = codes[at]
     one = _with_character(np.full(len(at), 0xFFFFFFFF, np.uint32), here)
