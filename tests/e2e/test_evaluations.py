@@ -63,6 +63,8 @@ def test_from_recorded_verdicts_to_tasks_for_people(open_page, eager, as_researc
     page.get_by_role("button", name="Start").click()
     page.wait_for_url("**/evaluations/*")
     expect(page.get_by_text(f"Accuracy of {JUDGE}")).to_be_visible()
+    fits = "(wraps) => wraps.every((each) => each.scrollWidth <= each.clientWidth)"
+    assert page.locator(".table-wrap").evaluate_all(fits), "no table is wider than the page"
     row = Evaluation.objects.get()
     assert row.state == "finished", row.problem
 

@@ -162,6 +162,8 @@ def test_a_report_is_taken_along_as_one_file_and_printed_on_light_paper(open_pag
     expect(page.get_by_role("link", name="History")).to_be_hidden()
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
     assert page.evaluate("document.querySelector('.chart canvas').clientWidth") <= 640
+    # a browser prints no other backgrounds
+    assert page.evaluate("getComputedStyle(document.querySelector('.chart-key .swatch')).printColorAdjust") == "exact"
     photograph(page, "report-print")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     page.emulate_media(media="screen")
