@@ -1,6 +1,7 @@
 """Asynchronous loops on the tiny model, with workers inside the test."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from trainer.contracts import Example
 from trainer.loops.session.session import Session
 from trainer.runners.collecting import AsyncCollector
 
+from . import ray_worker
 from .fake import FakeFleet
 
 __all__ = ["make_loop"]
@@ -41,12 +43,16 @@ def make_async(
 
 @pytest.fixture(scope="package")
 def ray_for_all() -> Iterator[None]:
-    """One Ray cluster for these tests, because a start takes longer than most of them. Workers have one thread each. With more threads
-    here, the reference would be summed in another order."""
+    """One Ray cluster for these tests, because a start takes longer than most of them. Its workers are forked, because each actor would
+    load torch again (`test_a_run_from_a_shell_starts_its_own_workers` has workers that Ray starts). Workers have one thread each. With
+    more threads here, the reference would be summed in another order."""
     import ray
 
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_prestart_worker_first_driver", "0")  # these would not be forked, and no actor would use them
+        patch.setattr(ray, "init", partial(ray.init, runtime_env=ray_worker.forked()))
+        yield
     torch.set_num_threads(before)
     ray.shutdown()
