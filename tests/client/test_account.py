@@ -11,8 +11,8 @@ def kept():
     account.keep("http://kept.test/api/v1/", "ts_kept")
 
 
-def found(*given: str) -> tuple[str, str]:
-    server = Server(*given)
+def found(address: str = "", token: str = "") -> tuple[str, str]:
+    server = Server(address, token)
     return server.address, server.token
 
 

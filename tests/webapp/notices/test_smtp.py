@@ -49,7 +49,7 @@ def server(settings) -> Iterator[MailServer]:
     with MailServer() as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-        settings.EMAIL_HOST, settings.EMAIL_PORT = server.server_address
+        settings.EMAIL_HOST, settings.EMAIL_PORT = server.server_address[:2]
         settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False
         settings.EMAIL_HOST_USER = settings.EMAIL_HOST_PASSWORD = ""
         yield server

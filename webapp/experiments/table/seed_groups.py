@@ -117,7 +117,7 @@ def _means(held: "QuerySet[Any]", attribute: str, seed: int | None) -> "QuerySet
     )
     seeds = each.order_by().values("run__experiment_id", "kin", "seed").annotate(of=Avg(attribute), last=Max("run_id"))
     row = [F("run__experiment_id"), F("kin")]
-    means = seeds.annotate(
+    means: QuerySet[Any] = seeds.annotate(
         mean=Window(OverRows(F("of"), function="AVG"), partition_by=row),
         newest=Window(OverRows(F("last"), function="MAX"), partition_by=row),
     )

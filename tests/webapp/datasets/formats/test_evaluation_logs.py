@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -268,7 +269,7 @@ def test_an_archive_that_inspect_wrote_is_read(importing):
     assert len({each.split for each in found.values() if each.key.startswith("fr/")}) == 1
 
 
-SAMPLE = {
+SAMPLE: dict[str, Any] = {
     "id": 1,
     "epoch": 1,
     "input": "2+2?",
@@ -279,7 +280,7 @@ SAMPLE = {
 }
 
 
-def log(samples: dict[str, dict[str, Any] | str]) -> bytes:
+def log(samples: Mapping[str, Mapping[str, Any] | str]) -> bytes:
     """A log of inspect with these samples, by the names of their files."""
     held = {"_journal/start.json": json.dumps({"version": 2, "eval": {"eval_id": "e"}, "plan": {}})}
     held |= {f"_journal/summaries/{number}.json": "[]" for number in range(len(samples) // 2)}
@@ -307,7 +308,7 @@ def test_a_log_of_inspect_may_hold_more_samples_than_an_archive_holds_files(impo
 
 @pytest.mark.django_db
 def test_a_bad_sample_is_refused_by_the_name_of_its_file_and_hides_no_other(importing):
-    samples = {
+    samples: dict[str, dict[str, Any] | str] = {
         "1_epoch_1": SAMPLE,
         "2_epoch_1": SAMPLE | {"id": 2, "metadata": {"text": "x" * budgets.LINE}},
         "3_epoch_1": "{",

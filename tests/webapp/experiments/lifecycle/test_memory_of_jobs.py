@@ -8,20 +8,22 @@ from django.utils import timezone
 from tests.trainer.memory.shapes import QWEN_7B, SMALL
 from trainer.config.sections.sampler import Sampler
 from trainer.memory import jobs as forecasts
+from trainer.memory.forecast import PROGRAM
 from trainer.memory.shape import ModelShape
 from webapp.core.distributed import cluster
 from webapp.experiments.lifecycle import waiting_line
-from webapp.experiments.outputs import exporting
 from webapp.weights import jobs as weights_jobs
 from webapp.weights import memory_needs
 from webapp.weights import services as weights
+from webapp.weights.kinds import KINDS
 from webapp.weights.models import WeightsJob
 
+from ..conftest import ray as ray_server  # noqa: F401 - a fixture
 from .test_jobs import fresh, set_row
 from .test_memory_needs import needing, start  # noqa: F401 - a fixture
 from .test_reserved import GB, HERE, machines, many_places, small, states  # noqa: F401 - fixtures
 from .test_resources import reason
-from .test_waiting_line import ray, ray_server, sent  # noqa: F401 - fixtures
+from .test_waiting_line import ray, sent  # noqa: F401 - fixtures
 
 QWEN = ModelShape.of(QWEN_7B)
 
@@ -172,13 +174,13 @@ def test_jobs_that_read_texts_need_the_weights_and_a_pass(model, here):
         assert memory_needs.of(found) == needed
     assert QWEN.parameters * 4 < needed < QWEN.parameters * 4 * 1.2
     tiny = ModelShape.of(SMALL)
-    assert forecasts.reading(tiny) > forecasts.PROGRAM
+    assert forecasts.reading(tiny) > PROGRAM
 
 
 def test_an_export_needs_what_its_run_needs(needing):  # noqa: F811
     run = fresh(needing(3))
     row = WeightsJob(workspace_id=run.experiment.workspace_id, kind="export", params={"run": run.pk})
-    assert exporting.KINDS["export"].memory(row) == 3 * GB
+    assert KINDS["export"].memory(row) == 3 * GB
     row.params = {"run": run.pk + 1}
     assert memory_needs.of(row) is None, "the run was deleted"
 

@@ -103,7 +103,7 @@ def test_the_page_shows_the_card_without_its_scripts(as_researcher, trained):
 
 
 def test_the_config_of_a_card_is_folded_and_what_differs_from_the_recipe_comes_first(as_researcher, trained, tmp_path):
-    config = resolve("policy", RECIPES["policy"].example).model_dump(mode="json")
+    config = resolve("policy", dict(RECIPES["policy"].example)).model_dump(mode="json")
     plain = dict(config)
     config["steps"] = 7777
     about = About("policy", "policy", "policy", 3, "base", config=config, metrics={"eval/score": 0.5})
