@@ -61,6 +61,13 @@ def under_way(row: Run, now: datetime) -> timedelta:
     return row.under_way + max(running, timedelta())
 
 
+def within_limit(row: Run, seconds: float | None, now: datetime) -> float | None:
+    """The time that the run is expected to take, or what its time limit leaves of it; None stays None."""
+    if seconds is None or row.time_limit is None:
+        return seconds
+    return min(seconds, max(timedelta(), row.time_limit - under_way(row, now)).total_seconds())
+
+
 def outputs(row: Run) -> list[dict[str, Any]]:
     """The models of the registry that the run has left behind, oldest first. One query, unless `with_outputs` was asked."""
     kept = getattr(row, "outputs_kept", None)
@@ -86,7 +93,7 @@ def progress(row: Run) -> dict[str, Any]:
         "phase": row.phase,
         "phase_done": row.phase_done,
         "phase_total": row.phase_total,
-        "eta_s": row.eta_s,
+        "eta_s": within_limit(row, row.eta_s, timezone.now()),
         "learner_device": row.learner_device,
         "sampler_device": row.sampler_device,
     }

@@ -226,8 +226,15 @@ def _follow(run: Run, event: RunEvent, data: StateData, begins: int) -> bool:
         return move(run, State.RUNNING, started_at=timezone.now())
     if data.state == State.STOPPED.value and run.state == State.PAUSING:
         return move(run, State.PAUSED, reason=data.reason.replace("Stopped", "Paused", 1))
-    limit = f"{told}. " if run.state == State.STOPPING and (told := lifecycle.limit_used_up(run)) else ""
-    return move(run, TOLD_AS.get(data.state, data.state), reason=limit + data.reason)
+    return move(run, TOLD_AS.get(data.state, data.state), reason=_limit_that_stopped(run, data) + data.reason)
+
+
+def _limit_that_stopped(run: Run, data: StateData) -> str:
+    """The limit at which the run was stopped, as the beginning of its reason; empty if a person stopped it, though a limit is used up too."""
+    if data.state != State.STOPPED.value or run.state != State.STOPPING:
+        return ""
+    told = lifecycle.limit_used_up(run)
+    return f"{told}. " if told and run.state_reason.startswith(told) else ""
 
 
 def _lose(run: Run, event: RunEvent, reason: str) -> bool:

@@ -37,13 +37,6 @@ def is_used_up(run: Run, now: datetime) -> bool:
     return run.time_limit is not None and under_way(run, now) >= run.time_limit
 
 
-def within(run: Run, seconds: float | None, now: datetime) -> float | None:
-    """The time that the run is expected to take, or what its limit leaves of it; None stays None."""
-    if seconds is None or run.time_limit is None:
-        return seconds
-    return min(seconds, max(NONE, run.time_limit - under_way(run, now)).total_seconds())
-
-
 def check(run: Run, now: datetime) -> None:
     """Raises Conflict if the run would be stopped again at once."""
     if is_used_up(run, now):

@@ -11,7 +11,8 @@ from django.conf import settings
 from webapp.accounts.administration import quotas
 
 from ..models import Run
-from . import claimants, estimates, resources, step_times, time_limit, utc_times
+from ..serializers import within_limit
+from . import claimants, estimates, resources, step_times, utc_times
 from .claimants import Claimant
 from .line_order import Free, Why, walk
 from .resources import Kind, amount
@@ -52,7 +53,7 @@ class Holders:
             return None
         said = estimates.seconds_left(each.run, self.now)
         found = step_times.seconds_left(each.run, self._paces.get(each.run.pk)) if said is None else said
-        return time_limit.within(each.run, found, self.now)
+        return within_limit(each.run, found, self.now)
 
     def of(self, workspace_id: int) -> list[Claimant]:
         return [each for each in self.all if each.workspace_id == workspace_id]
@@ -92,13 +93,10 @@ def waiting_runs(holders: Holders, free: Free, most: int = TOLD) -> Iterator[Wai
             after = last = _all_free(missing, needed, free, holders) if missing else last
             reason = _for_resources(each, free, (missing or kinds)[0], before, holders)
         mine[each.workspace_id] += each.run is not None
-        takes = _takes(each.run, pace, holders.now) if each.run else None
-        told = _when(None if why == Why.TIME else after, takes)
+        paced = step_times.seconds_left(each.run, pace.get(each.run.pk)) if each.run else None
+        takes = within_limit(each.run, paced, holders.now) if each.run else None
+        told = _when(None if why == Why.TIME else after, takes, takes != paced)
         yield WaitingRun(each, before, reason + told if why else "", after, takes)
-
-
-def _takes(run: Run, pace: Mapping[int, float], now: datetime) -> float | None:
-    return time_limit.within(run, step_times.seconds_left(run, pace.get(run.pk)), now)
 
 
 def _wants(claimant: Claimant, kind: Kind, free: Free) -> float:
@@ -135,8 +133,9 @@ def _all_free(missing: Sequence[Kind], needed: Mapping[Kind, float], free: Free,
     return max(known) if len(known) == len(found) else None
 
 
-def _when(after: float | None, takes: float | None) -> str:
-    lasts = "" if takes is None else f"takes {estimates.about(takes)}, as earlier runs did"
+def _when(after: float | None, takes: float | None, limited: bool) -> str:
+    known = " at most, because of its time limit" if limited else ", as earlier runs did"
+    lasts = "" if takes is None else f"takes {estimates.about(takes)}{known}"
     if after is None:
         return f". It {lasts}" if lasts else ""
     return f". Its turn comes in {estimates.about(after)}{', and it ' if lasts else ''}{lasts}"

@@ -22,7 +22,7 @@ from ..charts import axes
 from ..charts import queries as charts
 from ..launch import checks, discarding, drafts
 from ..launch.typed_limits import TypedLimits
-from ..lifecycle import spending, step_times, time_limit, token_limit, utc_times
+from ..lifecycle import spending, step_times, token_limit, utc_times
 from ..lifecycle.limits import RunLimits
 from ..lifecycle.services import RESUMABLE
 from ..lifecycle.states import WORKING, State
@@ -176,7 +176,9 @@ def _expected(run: Run) -> float | None:
     """Seconds that the run takes, by earlier runs like it, while its own process has not said so; None if that is not known."""
     if run.state not in (Run.State.QUEUED, Run.State.STARTING, Run.State.RUNNING) or run.eta_s is not None:
         return None
-    return time_limit.within(run, step_times.seconds_left(run, step_times.step_s([run]).get(run.pk)), timezone.now())
+    return serializers.within_limit(
+        run, step_times.seconds_left(run, step_times.step_s([run]).get(run.pk)), timezone.now()
+    )
 
 
 @member(access.READER)

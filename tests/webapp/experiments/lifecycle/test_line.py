@@ -9,7 +9,8 @@ from tests.concurrency import concurrently
 from tests.webapp.experiments.conftest import ray as ray_server  # noqa: F401 - a fixture
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
-from webapp.experiments.lifecycle import estimates, jobs, line_page, time_limit, waiting_line, waiting_reasons
+from webapp.experiments import serializers
+from webapp.experiments.lifecycle import estimates, jobs, line_page, waiting_line, waiting_reasons
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.lifecycle.line_order import Free
 from webapp.experiments.models import Experiment, Run
@@ -116,9 +117,10 @@ def test_a_run_takes_no_longer_than_its_time_limit_lets_it(launch):
     assert "Its turn comes in about 6 min" in fresh(second).state_reason
     now = timezone.now()
     assert (
-        time_limit.within(fresh(second), 7200.0, now) == 600.0 and time_limit.within(fresh(second), 30.0, now) == 30.0
+        serializers.within_limit(fresh(second), 7200.0, now) == 600.0
+        and serializers.within_limit(fresh(second), 30.0, now) == 30.0
     )
-    assert time_limit.within(fresh(second), None, now) is None, "what is not known stays so"
+    assert serializers.within_limit(fresh(second), None, now) is None, "what is not known stays so"
 
 
 def test_what_stands_still_or_has_said_nothing_has_no_time(launch):

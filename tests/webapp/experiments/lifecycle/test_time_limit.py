@@ -12,6 +12,7 @@ from django.utils import timezone
 from tests.concurrency import concurrently
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
+from webapp.experiments import serializers
 from webapp.experiments.lifecycle import jobs, states, time_limit
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.serializers import under_way
@@ -72,6 +73,25 @@ def test_it_stops_and_saves_once_it_is_used_up(live, run, ray, team):  # noqa: F
     live.post(live.event("state", 3, state="stopped", reason="Stopped after step 3"))
     assert fresh(run).state == "stopped" and ray.stopped == []
     assert fresh(run).state_reason == "Its time limit of 1 h is used up. Stopped after step 3", "the page says why"
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"), [("stopped", "Stopped after step 3"), ("finished", ""), ("failed", "Out of memory")]
+)
+def test_a_limit_that_passes_later_is_not_named_as_what_stopped_it(live, run, ray, team, state, reason):  # noqa: F811
+    limit(team, run, 1)
+    lifecycle.stop(team.researcher, fresh(run))
+    set_row(run, begun_at=ago(3_700))
+    live.post(live.event("state", 3, state=state, reason=reason))
+    assert (fresh(run).state, fresh(run).state_reason) == (state, reason)
+
+
+def test_its_process_expects_no_more_than_the_limit_leaves(run, team):
+    limit(team, run, 1)
+    set_row(run, begun_at=ago(3_000), eta_s=68_400.0)
+    assert 0 < serializers.progress(fresh(run))["eta_s"] <= 600
+    set_row(run, time_limit=None)
+    assert serializers.progress(fresh(run))["eta_s"] == 68_400
 
 
 def test_used_up_it_goes_on_only_with_a_new_limit(run, team):
