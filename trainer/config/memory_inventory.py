@@ -10,7 +10,8 @@ class Sampling:
 
     `by`: `learner` samples with the weights that are trained, `local` with a copy of them, `vllm` with an engine whose cache has `cache_gb`
     GiB; `elsewhere` is a server that this run does not start. `copies`: workers that sample in processes of their own, each with
-    `copy_gpus` GPUs. `sleeps`: the engine shares a card with the learner, and gives its memory back while the learner works.
+    `copy_gpus` GPUs. `sleeps`: the engine shares a card with the learner, and gives its memory back while the learner works. `whole_copy`:
+    the copy certainly has all weights in the model's precision: they are not rounded, and not those of the learner with its adapters.
     """
 
     by: Literal["learner", "local", "vllm", "elsewhere"]
@@ -21,6 +22,7 @@ class Sampling:
     copies: int = 0
     copy_gpus: int = 0
     sleeps: bool = False
+    whole_copy: bool = True
 
     @property
     def longest(self) -> int:

@@ -213,7 +213,8 @@ def _largest(shape: ModelShape, rank: int | None) -> int:
 
 def sampling_parts(sampling: Sampling, element: int, shape: ModelShape, on_gpu: bool) -> list[MemoryPart]:
     """The parts of a process that samples with weights of its own, of `element` bytes for each number."""
-    weights = MemoryPart("Sampler's weights", shape.parameters * element, "a second copy of the model", exact=True)
+    size = shape.parameters * element
+    weights = MemoryPart("Sampler's weights", size, "a second copy of the model", exact=sampling.whole_copy)
     if sampling.by == "elsewhere":
         return []
     if sampling.by == "vllm":

@@ -65,7 +65,14 @@ class Sampler(Section):
         """The contents of the sampler's memory if up to so many responses are asked for at once."""
         by: Literal["local", "vllm", "elsewhere"] = "elsewhere" if self.kind == "vllm_server" else self.kind
         return Sampling(
-            by, prompt_tokens, new_tokens, min(self.max_batch, responses), self.kv_cache_gb, copies, copy_gpus
+            by,
+            prompt_tokens,
+            new_tokens,
+            min(self.max_batch, responses),
+            self.kv_cache_gb,
+            copies,
+            copy_gpus,
+            whole_copy=self.precision == "model" and self.push == "merged",
         )
 
     def problems(self, adapters: bool, runner: str) -> Iterator[FieldProblem]:

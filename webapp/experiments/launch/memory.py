@@ -11,6 +11,8 @@ from webapp.core.distributed import cluster
 from webapp.inference.folders.shapes import shape_of
 from webapp.inference.models import RegisteredModel
 
+from ..lifecycle import resources
+
 TURNS = {"": "", "sampling": "while sampling", "gradients": "while training", "update": "while updating"}
 
 
@@ -90,9 +92,18 @@ def warning(config: RecipeConfig, model: RegisteredModel) -> str:
     found = forecast(config, shape, there)
     if there is None or found.fits:
         return ""
-    alone = "It starts once no other run or job has memory, and runs alone. It" if there.kind == "cpu" else "It"
+    alone = (
+        "It starts once no other run or job has memory, and runs alone. It" if _alone(config, found.needed) else "It"
+    )
     why = problem(found, advice(config, shape, there)).rstrip(".")
     return f"By the forecast, {why}. You can launch it all the same, because a forecast can be wrong. {alone} may end for lack of memory"
+
+
+def _alone(config: RecipeConfig, needed: int) -> bool:
+    """Whether the line lets a run that needs this much run alone: it counts the forecast only if the config reserves no memory, and
+    compares it with the memory of all machines."""
+    lends = resources.of_cluster().memory_bytes
+    return resources.expects_memory() and not config.resources.memory_gb and 0 < lends <= needed
 
 
 def on_processors(config: RecipeConfig, model: RegisteredModel) -> int | None:
