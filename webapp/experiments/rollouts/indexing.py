@@ -28,6 +28,7 @@ AT_ONCE, HITS_AT_ONCE = 1 << 12, 1 << 20  # rollouts, and about how many hits, o
 LOOKED_AT = 64  # blocks that could be merged: older ones are full
 COPY = "COPY experiments_blockwords (block_id, number, packed) FROM STDIN"
 ROWS, BYTES = 256, 1 << 19  # rollouts in memory at a time, and their contents as the database compresses them
+CHARACTERS = 1 << 21  # numbered together: each takes some 40 bytes meanwhile
 FEW = 16  # as many for a reader: some have megabytes of text
 SIZE = Func("content", function="pg_column_size", output_field=IntegerField())
 SAID = Func(F("content"), Value(search_words.SKIPPED), arg_joiner=" - ", template="(%(expressions)s::text[])")
@@ -123,7 +124,20 @@ def _hits_of(rows: list[Any], run_id: int, first: int) -> blocks.Hits:
             named = {"run_id": run_id, "step": row.step, "phase": row.phase, "group": row.group, "index": row.index}
             apart.append((place, Rollout(**named, content=row.said)))
     turns = ([(place, text)] for place, rollout in apart for text in episodes.texts(rollout))
-    return blocks.distinct(np.concatenate([np.array(placed, np.int64), *map(numbering.hits, chain([held], turns))]))
+    parts = chain(_by_length(held), turns)
+    return blocks.distinct(np.concatenate([np.array(placed, np.int64), *map(numbering.hits, parts)]))
+
+
+def _by_length(texts: list[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
+    """Texts of up to `CHARACTERS` together. A text that repeats itself is many times as long as the database has compressed it."""
+    part, length = list[tuple[int, str]](), 0
+    for place, text in texts:
+        if part and length + len(text) > CHARACTERS:
+            yield part
+            part, length = [], 0
+        part.append((place, text))
+        length += len(text)
+    yield part
 
 
 @lru_cache(64)

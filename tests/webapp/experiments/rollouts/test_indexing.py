@@ -94,7 +94,7 @@ def test_a_run_is_indexed_in_pieces(run, monkeypatch, hits_at_once):
     assert sorted(whole(run)) == expected(run)
 
 
-@pytest.mark.parametrize("held", [{"ROWS": 1}, {"ROWS": 7}, {"BYTES": 1}, {"BYTES": 200}])
+@pytest.mark.parametrize("held", [{"ROWS": 1}, {"ROWS": 7}, {"BYTES": 1}, {"BYTES": 200}, {"CHARACTERS": 1}])
 def test_the_index_is_the_same_however_few_rollouts_are_held_at_once(run, trainer, monkeypatch, held):
     for name, value in held.items():
         monkeypatch.setattr(indexing, name, value)
