@@ -380,6 +380,10 @@ NEWEST = """() => {
   const [line] = charts.find((each) => each.file === "compare-eval-rubric_score").shown;
   return [line.curve, ...line.around].map((each) => each.values.at(-1));
 }"""
+AXIS = """() => {
+  const { plot } = [...document.querySelectorAll("#compare-charts .chart")].map((each) => each.chart).find((each) => each.file === "compare-eval-rubric_score");
+  return plot.scales.y.max - plot.scales.y.min;
+}"""
 
 
 def test_the_band_of_a_mean_over_seeds_is_its_interval_or_the_seeds(open_page, as_researcher, runs):
@@ -398,10 +402,12 @@ def test_the_band_of_a_mean_over_seeds_is_its_interval_or_the_seeds(open_page, a
     band = page.get_by_label("Band")
     expect(band.locator("option:checked")).to_have_text("95% interval of the mean over seeds (Student's t)")
     assert page.evaluate(NEWEST) == pytest.approx([middle, middle - half, middle + half], rel=1e-4)
+    tall = page.evaluate(AXIS)
     photograph(page, "compare-band-interval")
     band.select_option(label="lowest to highest seed")
     page.evaluate(DRAWN)
     assert page.evaluate(NEWEST) == pytest.approx([middle, low, high], rel=1e-4)  # the answer has six digits
+    assert page.evaluate(AXIS) == pytest.approx(tall), "the axis follows the seeds, whatever the band is"
     photograph(page, "compare-band-range")
     page.get_by_label("Fold seeds").uncheck()
     expect(band).to_be_hidden()

@@ -264,7 +264,7 @@ export class Chart {
     const data = [xs, ...mains.map((m) => smooth(m, weight)), ...raws, ...bands];
     const zoom = this.board.zoom;
     const ends = spreads.flatMap((line, i) => (line.limits ? [] : bands.slice(2 * i, 2 * i + 2)));
-    this.range = this.rangeOf(inView(xs, [...mains, ...ends, ...limits], zoom));
+    this.range = this.rangeOf(inView(xs, [...mains, ...ends, ...limits], zoom), spreads.some((line) => line.limits));
     this.out = outside(xs, mains, zoom, this.range, this.board.log);
     this.lacking.textContent = counted(this.out);
     if (this.board.log) onlyPositive(data);
@@ -284,16 +284,17 @@ export class Chart {
     this.tell();
   }
 
-  /** The vertical range if outliers are left out of it or somebody has set it; null: it holds all values. */
-  rangeOf(values) {
+  /** The vertical range if outliers or bands (`narrow`) are left out of it or somebody has set it; null: it holds all that is drawn. */
+  rangeOf(values, narrow) {
     const { clip, limits, log } = this.board;
     const ends = clip && middle(values, log);
     const range = ends ? (log ? ends : comfortable(...ends)) : null;
     const set = limits.get(this.id);
-    if (!set) return range;
+    if (!set && (range || !narrow)) return range;
     const fitting = log ? values.filter((value) => value > 0) : values;
     const [low, high] = [Math.min, Math.max].map((most) => (fitting.length ? fitting.reduce((one, other) => most(one, other)) : null));
-    return limited(range ?? whole(low, high, log), set, log);
+    const all = range ?? whole(low, high, log);
+    return set ? limited(all, set, log) : all;
   }
 
   /** A mark at the edge for each point that lies beyond it. */
