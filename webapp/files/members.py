@@ -5,9 +5,10 @@ from typing import IO
 
 from . import budgets
 from .records import RowProblem
-from .source import UNPACKING_ERRORS
+from .source import UNPACKING_ERRORS, unpacking
 
 JOURNAL = "_journal/start.json"  # in each log of inspect
+PIECE = 1 << 20  # bytes of a file that are read at once
 FOLDERS = ("samples", "_journal/summaries")  # of such a log
 
 
@@ -40,13 +41,24 @@ class Members:
             self.name = name
             try:
                 with self._opened(name) as file:
-                    data = file.read(budgets.LINE + 1)
-            except (*UNPACKING_ERRORS, NotImplementedError) as error:
+                    data = _whole(file)
+            except (*UNPACKING_ERRORS, NotImplementedError, OSError) as error:
+                if isinstance(error, OSError) and not unpacking(error):
+                    raise
                 yield RowProblem(number, "", f"the compressed file is damaged: {error}")
                 continue
             self._bytes += len(data)
             long = len(data) > budgets.LINE
             yield RowProblem(number, "", f"is longer than {budgets.LINE // 10**6} MB") if long else data
+
+
+def _whole(file: IO[bytes]) -> bytes:
+    """The content, or the start of one that is too long. It is read up to an empty piece, because the checksum is compared there."""
+    pieces, left = list[bytes](), budgets.LINE + 1
+    while left and (piece := file.read(min(left, PIECE))):
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)
 
 
 def in_its_file(problem: RowProblem, members: Members) -> RowProblem:

@@ -16,7 +16,7 @@ from webapp.datasets.formats import openai_graders
 from webapp.datasets.formats.base_importer import Alone
 from webapp.datasets.formats.importers import REGISTRY, detect
 from webapp.datasets.ingest.loader import Loader
-from webapp.files import budgets
+from webapp.files import budgets, members
 from webapp.files.bundle import Bundle
 from webapp.files.records import FileHead, RowProblem
 
@@ -326,6 +326,43 @@ def test_a_bad_sample_is_refused_by_the_name_of_its_file_and_hides_no_other(impo
     assert "longer than" in found[0][3] and "not JSON" in found[1][3]
 
 
+def damaged(packed: str, name: str) -> bytes:
+    """A log of inspect in which the file of one sample is not what was packed."""
+    if packed == "zstd":
+        content = bytearray((FILES / "capitals.eval").read_bytes())
+        entry = content.rindex(b"PK\x01\x02", 0, content.rindex(name.encode()))
+        content[entry + 16] ^= 1  # its checksum
+        return bytes(content)
+    held, out = zipfile.ZipFile(io.BytesIO(log({"1_epoch_1": SAMPLE, "2_epoch_1": SAMPLE | {"id": 2}}))), io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_BZIP2) as again:
+        for each in held.namelist():
+            again.writestr(each, held.read(each))
+    content = bytearray(out.getvalue())
+    content[content.index(b"BZh", content.index(name.encode()))] ^= 1
+    return bytes(content)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("packed", "says", "kept"), [("zstd", "checksum", {"fr/1", "fr/2", "2/2"}), ("bzip2", "Invalid data", {"1/1"})]
+)
+def test_a_damaged_sample_is_refused_and_hides_no_other(importing, packed, says, kept):
+    job = importing(damaged(packed, "samples/2_epoch_1.json"), file_name="bad.eval", keep_good=True)
+    assert (job.state, [each["file"] for each in job.rejected]) == ("finished", ["samples/2_epoch_1.json"]), job.error
+    assert says in job.rejected[0]["reason"] and examples(job).keys() == kept
+
+
+def test_a_sample_is_read_whole_in_any_number_of_pieces(monkeypatch):
+    def contents() -> list[bytes | RowProblem]:
+        with Bundle(FILES / "capitals.eval").opened("samples") as (stream, _):
+            return list(stream)
+
+    whole = contents()
+    monkeypatch.setattr(members, "PIECE", 7)
+    assert contents() == whole and len(whole) == 4
+    assert all(isinstance(json.loads(each), dict) for each in whole if isinstance(each, bytes))
+
+
 @pytest.mark.django_db
 def test_a_sample_that_ended_before_an_answer_is_a_prompt_without_one(importing):
     """As inspect_ai 0.3.285 writes it, if a tool or a sandbox failed or a limit came first."""
@@ -336,14 +373,15 @@ def test_a_sample_that_ended_before_an_answer_is_a_prompt_without_one(importing)
         "2_epoch_1": SAMPLE | {"id": 2, "messages": silent, "error": error},
         "3_epoch_1": SAMPLE | {"id": 3, "messages": [], "error": error},
         "4_epoch_1": SAMPLE | {"id": 4, "messages": silent, "limit": {"type": "time", "limit": 1.0}},
+        "5_epoch_1": SAMPLE | {"id": 5, "messages": [], "limit": {"type": "token", "limit": 1.0}},
     }
     job = importing(log(samples), file_name="errors.eval")
-    assert job.counts["examples"] == 4, job.rejected
+    assert job.counts["examples"] == 5, job.rejected
     found = examples(job)
-    assert [len(found[f"{number}/1"].responses) for number in (1, 2, 3, 4)] == [1, 0, 0, 0]
+    assert [len(found[f"{number}/1"].responses) for number in (1, 2, 3, 4, 5)] == [1, 0, 0, 0, 0]
     assert found["3/1"].prompt[0].content == "2+2?" and found["2/1"].meta["error"] == error
     ended = "a response: the sample ended before the model answered"
-    assert (job.unsaid[f"{ended} (meta.error)"], job.unsaid[f"{ended} (meta.limit)"]) == (2, 1)
+    assert (job.unsaid[f"{ended} (meta.error)"], job.unsaid[f"{ended} (meta.limit)"]) == (2, 2)
 
 
 @pytest.mark.django_db

@@ -75,7 +75,8 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
 def _input(row: Row) -> Any:
     """The input as messages, for a sample that ended before it had any."""
     given = row.get("input")
-    return [{"role": "user", "content": given}] if isinstance(given, str) and row.get("error") else given
+    stopped = row.get("error") or row.get("limit")
+    return [{"role": "user", "content": given}] if isinstance(given, str) and stopped else given
 
 
 def _message(trace: AgentTrace, message: Any, field: str, held: Row) -> None:
