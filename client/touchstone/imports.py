@@ -157,6 +157,8 @@ def _found(root: Path) -> tuple[list[trackio.Database], list[Path], list[str]]:
                 parquet.append(each)
         except ValueError as error:
             problems.append(str(error))
+        except OSError as error:
+            problems.append(f"{each} cannot be read: {error.strerror or error}")
     return databases, parquet, problems
 
 
@@ -255,13 +257,13 @@ def _over(target: Target, readers: dict[Path, tensorboard.EventFile], last: int,
 
 def _trackio(server: Server, opened: trackio.Database, experiment: str, told: Telling) -> Iterator[Sent]:
     path = opened.path
-    for key, name, began in opened.runs():
+    for key, name, what in opened.runs():
         target = Target(
             server,
             "Trackio",
             experiment or path.stem,
             name,
-            f"{path.stem}\n{key}\n{began}",
+            f"{path.stem}\n{what}",
             round(path.stat().st_mtime * 1000),
         )
         config = opened.config(key)

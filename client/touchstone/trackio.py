@@ -57,7 +57,11 @@ class Database:
         return "run_id" if "run_id" in self._columns[table] else "run_name"
 
     def runs(self) -> list[tuple[str, str, str]]:
-        """(key, name, when it began) in the order in which they began. A run that logged no metrics has rows in other tables only."""
+        """(key, name, identity) in the order in which they began. A run that logged no metrics has rows in other tables only.
+
+        The identity of a run is its id, without the time when it began: this time changes when a run gets its first metrics. A run that has
+        only a name is told apart by the time from a run of the same name on another machine.
+        """
         found: dict[str, tuple[str, str, str]] = {}
         for table in RUNS:
             time = next((name for name in TIMES if name in self._columns[table]), "")
@@ -66,7 +70,8 @@ class Database:
                 asked = f"SELECT {key}, min(run_name), min({time}) FROM {table} GROUP BY {key}"  # noqa: S608  columns
                 for run, name, began in self._ask(asked):
                     found.setdefault(run, (run, name, str(began)))
-        return sorted(found.values(), key=itemgetter(2))
+        in_order = sorted(found.values(), key=itemgetter(2))
+        return [(key, name, key if key != name else f"{key}\n{began}") for key, name, began in in_order]
 
     def config(self, run: str) -> dict[str, Any]:
         if not self._columns["configs"]:
@@ -128,7 +133,7 @@ def _plain(values: dict[str, Any], unsaid: "Counter[str]") -> dict[str, Any]:
 def _object(text: Any) -> dict[str, Any]:
     try:
         found = json.loads(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

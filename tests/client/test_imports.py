@@ -13,12 +13,14 @@ import zipfile
 from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
+from errno import EACCES
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from touchstone import cli, imports, tensorboard, terminal
+from touchstone import cli, imports, tensorboard, terminal, trackio
 from touchstone.server import Server
 from typer.testing import CliRunner
 
@@ -234,6 +236,44 @@ def test_a_folder_of_several_tools_is_imported_whole_and_other_files_are_named(r
     for name in ("other.db", "rows.parquet", "cut.db", "broken.parquet"):
         alone = CliRunner().invoke(cli.app, ["import-runs", str(mixed / name)])
         assert alone.exit_code == 2 and name in alone.output and "Traceback" not in alone.output
+
+
+@database
+def test_a_run_of_trackio_that_had_only_a_config_is_the_same_run_once_it_has_metrics(remote, tmp_path):
+    path = Path(shutil.copy(FILES / "trackio.db", tmp_path))
+    with closing(sqlite3.connect(path)) as early, early:
+        early.execute("DELETE FROM metrics")
+    (sent,) = imports.send(remote, path)
+    assert sent.points == 0 and Run.objects.get().config["lr"] == "0.001"
+    shutil.copy(FILES / "trackio.db", path)
+    imports.send(remote, path)
+    assert Run.objects.count() == 1 and len(points("first", "loss")) == 4
+
+
+def test_runs_of_trackio_that_have_only_a_name_are_told_apart_by_their_first_metrics(tmp_path):
+    """A project of the same name on another machine may have a run of the same name."""
+    path = tmp_path / "caps.db"
+    with closing(sqlite3.connect(path)) as old, old:
+        old.execute("CREATE TABLE metrics (id INTEGER PRIMARY KEY, timestamp, run_name, step, metrics)")
+        old.execute("INSERT INTO metrics VALUES (1, '2025-11-01T00:00:00', 'first', 0, '{}')")
+    assert trackio.Database(path).runs() == [("first", "first", "first\n2025-11-01T00:00:00")]
+
+
+@database
+def test_a_file_that_may_not_be_read_is_left_out(remote, tmp_path, monkeypatch):
+    shutil.copy(FILES / "trackio.db", tmp_path)
+    (tmp_path / "secret").write_text("x")
+    opened = Path.open
+
+    def refused(path: Path, *given: Any, **options: Any) -> Any:
+        if path.name == "secret":
+            raise PermissionError(EACCES, "Permission denied", str(path))
+        return opened(path, *given, **options)
+
+    monkeypatch.setattr(Path, "open", refused)  # root may read everything
+    passed: list[str] = []
+    (sent,) = imports.send(remote, tmp_path, passed=passed.append)
+    assert sent.name == "first" and passed == [f"{tmp_path / 'secret'} cannot be read: Permission denied"]
 
 
 @database
