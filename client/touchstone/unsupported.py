@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from .wandb_config import UsageError
+
 logger = logging.getLogger("touchstone.wandb")
 _TOLD: set[str] = set()
 NEEDED = ("Api", "PublicApi", "agent", "controller", "launch", "restore", "sweep", "use_artifact", "use_model")
@@ -19,6 +21,13 @@ def once(words: str, *given: Any) -> None:
         logger.warning("%s", said)
 
 
+def _use(name: str) -> None:
+    """Says once that it does nothing. Raises UsageError for one of NEEDED: a package may import it, but not call it."""
+    if name.rpartition(".")[2] in NEEDED:
+        raise UsageError(f"touchstone has no {name}. See docs/logging.md and docs/api.md for what it has instead.")
+    once("touchstone has no %s: nothing happens when it is used", name)
+
+
 class Unsupported:
     """Stands for something that is not here: it can be called, and has every attribute."""
 
@@ -26,7 +35,7 @@ class Unsupported:
         self._name = name
 
     def __call__(self, *_: Any, **__: Any) -> "Unsupported":
-        once("touchstone has no %s: nothing happens when it is used", self._name)
+        _use(self._name)
         return Unsupported(self._name)
 
     def __getattr__(self, name: str) -> Any:
@@ -55,6 +64,6 @@ def standing_for(name: str) -> Any:
 
     def begin(self: Unsupported, *_: Any, **__: Any) -> None:
         Unsupported.__init__(self, name)
-        once("touchstone has no %s: nothing happens when it is used", name)
+        _use(name)
 
     return type(name.rpartition(".")[2], (Unsupported,), {"__init__": begin})

@@ -26,7 +26,7 @@ from .artifact import Table as Table
 from .distributions import Histogram as Histogram
 from .server import Server
 from .spool import Background, Sender, Spool, now_ms
-from .unsupported import NEEDED, Unsupported, once, standing_for
+from .unsupported import Unsupported, once, standing_for
 from .values import flat, number, word
 from .wandb_alias import install
 from .wandb_config import Config, Summary, given_config
@@ -342,8 +342,6 @@ def _missing(name: str, of: str) -> Any:
     """A stand-in for a name that is not here. Raises AttributeError for names of Python's own."""
     if name.startswith("_"):
         raise AttributeError(name)
-    if name in NEEDED:
-        raise UsageError(f"touchstone has no {of}.{name}. See docs/logging.md and docs/api.md for what it has instead.")
     return standing_for(f"{of}.{name}")
 
 

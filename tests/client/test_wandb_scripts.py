@@ -62,16 +62,29 @@ def test_other_packages_find_the_modules_of_wandb_while_this_one_stands_in_its_p
     with pytest.raises(ModuleNotFoundError):
         import_module("wandb.sdk.lib.config_util")
     monkeypatch.setitem(sys.modules, "wandb", wandb)
-    made = ("wandb.sdk", "wandb.sdk.lib", "wandb.sdk.lib.config_util", "wandb.errors", "wandb.data_types")
+    made = (
+        "wandb.sdk",
+        "wandb.sdk.lib",
+        "wandb.sdk.lib.config_util",
+        "wandb.errors",
+        "wandb.data_types",
+        "wandb.apis",
+        "wandb.apis.public",
+    )
     for name in made:
         monkeypatch.delitem(sys.modules, name, raising=False)
-    for name in ("sdk", "errors", "data_types"):  # an import sets them
+    for name in ("sdk", "errors", "data_types", "apis"):  # an import sets them
         monkeypatch.setitem(vars(wandb), name, vars(wandb).get(name))
     config_util = import_module("wandb.sdk.lib.config_util")
     assert issubclass(config_util.ConfigError, Exception)
     assert import_module("wandb.errors").CommError is wandb.Error
     assert import_module("wandb.data_types").Table is wandb.Table
     assert import_module("wandb.sdk").wandb_run is not None and not hasattr(config_util, "__wrapped__")
+    public = import_module("wandb.apis.public")
+    assert isinstance(public.Api, type) and isinstance(wandb.Api, type), "a package may import what it never calls"
+    assert public.Reports() is not None
+    with pytest.raises(wandb.Error, match=r"touchstone has no wandb\.apis\.public\.Api"):
+        public.Api()
     begun()._label(code="transformers_trainer")
     for name in made:
         del sys.modules[name]
