@@ -21,7 +21,7 @@ from scripts import pins
 SERVICE = "https://api.osv.dev"
 AT_ONCE = 1000  # packages in one question: the most that the service accepts
 TIMEOUT_S = 30
-LOCKS = (pins.LOCK, pins.BROUGHT, pins.ROOT / "requirements-vllm.lock", pins.GPU_HASHED)
+LOCKS = (pins.LOCK, pins.BROUGHT, pins.ROOT / "requirements-vllm.lock", pins.GPU_HASHED, pins.PIP)
 NPM = pins.ROOT / "package-lock.json"
 
 

@@ -73,7 +73,7 @@ def test_every_pin_of_every_lock_is_asked_about(osv, capsys, monkeypatch):
     assert sum(Osv.asked) == len(faults.pinned()) and max(Osv.asked) == 100
     assert f"{len(faults.pinned())} pins compared" in capsys.readouterr().out
     found = {(each.ecosystem, each.name) for each in faults.pinned()}
-    assert {("PyPI", "django"), ("PyPI", "torch"), ("PyPI", "vllm"), ("npm", "htmx.org")} <= found
+    assert {("PyPI", "django"), ("PyPI", "torch"), ("PyPI", "vllm"), ("PyPI", "pip"), ("npm", "htmx.org")} <= found
     assert not any("+" in each.version for each in faults.pinned())
 
 
