@@ -123,7 +123,7 @@ def _body(request: HttpRequest) -> object:
     """The JSON of the request; None if it sent none."""
     try:
         return json.loads(request.body)
-    except (ValueError, RawPostDataException):
+    except (ValueError, RecursionError, RawPostDataException):
         return None
 
 

@@ -118,6 +118,6 @@ def _read(asked: list[Any], cursor: str) -> tuple[datetime, queries.After]:
             raise ValueError
         if "\0" in kind or not EARLIEST <= moment.year <= LATEST:
             raise ValueError
-    except (ValueError, TypeError, ArithmeticError) as error:
+    except (ValueError, TypeError, ArithmeticError, RecursionError) as error:
         raise Invalid("This cursor does not belong to this list.", {"cursor": "take the cursor from `next`"}) from error
     return moment, queries.After(value, kind, pk)

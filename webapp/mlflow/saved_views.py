@@ -127,7 +127,7 @@ def record(request: HttpRequest, membership: Membership) -> HttpResponse:
         services.locked_run(row)  # two notes at the same moment are both kept
         try:
             notes = [*json.loads(row.tags.get(HIDDEN, "[]")), json.loads(given.model_json)]
-        except ValueError:
+        except (ValueError, RecursionError):
             raise MlflowError("model_json: is not JSON") from None
         while len(json.dumps(notes)) > services.LONGEST_TAG:
             notes = notes[1:]

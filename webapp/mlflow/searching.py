@@ -337,6 +337,6 @@ def offset(page_token: str) -> int:
         found = json.loads(urlsafe_b64decode(page_token.encode()))["offset"]
         if type(found) is not int or not 0 <= found < 10**9:
             raise ValueError
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise MlflowError("page_token: take it from the page before.") from None
     return found

@@ -56,7 +56,7 @@ def _read(value: str) -> Alert | None:
     """The alert in a value, cut to what is stored; None if there is none."""
     try:
         said = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(said, dict) or not (title := str(said.get("title", "")).strip()):
         return None

@@ -105,6 +105,7 @@ def test_what_cannot_be_read_is_refused_at_its_parameter(team, run, launch):  # 
         ("run", {"run": "x"}),
         ("run", {"run": 0}),
         ("cursor", {"by": "run", "cursor": "x"}),
+        ("cursor", {"by": "run", "cursor": "W1tb" * 1_000}),  # lists in lists, too deep to be read
         ("cursor", {"by": "project", "cursor": cursor}),
         ("cursor", {"by": "run", "month": "2026-03", "cursor": cursor}),
         *(

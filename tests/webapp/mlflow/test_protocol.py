@@ -208,6 +208,14 @@ def test_a_filter_that_cannot_be_read_is_told(speaker, wrong):
     assert error(speaker.post("runs/search", order_by=[f"{wrong} x"])) == (400, "INVALID_PARAMETER_VALUE")
 
 
+def test_json_that_is_nested_too_deep_is_refused_like_other_nonsense(speaker):
+    refused, deep = (400, "INVALID_PARAMETER_VALUE"), "[" * 3_000
+    assert error(speaker.post("runs/search", experiment_ids=["0"], page_token="W1tb" * 1_000)) == refused
+    key = speaker.run()
+    assert error(speaker.post("runs/log-model", run_id=key, model_json=deep)) == refused
+    assert speaker.post("runs/set-tag", run_id=key, key="touchstone.alert.1", value=deep).status_code == 200
+
+
 def test_a_deleted_run_is_gone_from_the_pages_until_it_is_restored(team, speaker):
     key = speaker.run()
     run, page = Run.objects.get(), browser(team.reviewer)

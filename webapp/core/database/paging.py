@@ -51,7 +51,7 @@ def _after(queryset: QuerySet[Row], cursor: str, name: str, down: bool) -> Q:
             raise ValueError
         if (value := _column(queryset, name).to_python(value)) is None:
             raise ValueError
-    except (ValueError, TypeError, ValidationError) as error:
+    except (ValueError, TypeError, RecursionError, ValidationError) as error:
         raise Invalid("This cursor does not belong to this list.", {"cursor": "take the cursor from `next`"}) from error
     if name in ("id", "pk"):
         return Q(**{f"id__{step}": pk})

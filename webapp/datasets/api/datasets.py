@@ -207,7 +207,7 @@ def show_preview(request: HttpRequest, file: File[UploadedFile], form: Form[Prev
 def _mapping(text: str) -> dict[str, str]:
     try:
         found = json.loads(text) if text.strip() else {}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Invalid("The mapping is not JSON.", {"mapping": str(error)}) from error
     if not isinstance(found, dict) or not all(isinstance(column, str) for column in found.values()):
         raise Invalid("The mapping is not a JSON object.", {"mapping": "must be {our field: column}"})

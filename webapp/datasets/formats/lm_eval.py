@@ -107,7 +107,7 @@ def _prompt(text: str) -> list[dict[str, str]]:
             found = json.loads(text)
             if all(isinstance(each, dict) and isinstance(each.get("content"), str) for each in found):
                 return [{"role": str(each.get("role")), "content": each["content"]} for each in found]
-        except ValueError:
+        except (ValueError, RecursionError):
             pass
     if not text:
         raise BadRow("arguments", "asks with an empty text")

@@ -97,7 +97,7 @@ def _cell(value: Any) -> Any:
     if value[:1] in ("[", "{"):
         try:
             return json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return value
     return value or None
 

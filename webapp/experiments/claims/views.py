@@ -202,7 +202,7 @@ class StudyForm:
             if not isinstance(found, dict):
                 raise ValueError("the settings are a JSON object: { ... }")
             return found
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             self.problems["shared"] = f"not valid JSON: {error}"
             return {}
 

@@ -395,7 +395,7 @@ class RunForm:
             if not isinstance(found, dict):
                 raise ValueError("the config is a JSON object: { ... }")
             return found
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             self.problems["json"] = f"not valid JSON: {error}"
             return {}
 
@@ -438,7 +438,7 @@ def _filled(text: str) -> dict[str, Any]:
     """The preset that the page sends back: its name, and the values before it by their paths. Empty if it is anything else."""
     try:
         found = json.loads(text) if text and len(text) <= MAX_UNDO else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     values = found.get("values") if isinstance(found, dict) else None
     return found if isinstance(values, dict) and len(values) <= MAX_CHOICES else {}

@@ -349,7 +349,7 @@ def decode(cursor: str, order: str, columns: tuple[str, ...]) -> list[Any]:
             raise ValueError
         if any(isinstance(value, int) and abs(value) >= 2**63 for value in values):
             raise ValueError
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise Invalid("The cursor cannot be used.", {"cursor": "it belongs to another list or order"}) from None
     return values
 

@@ -207,6 +207,6 @@ def _start(cursor: str | None, order: keyset.RowOrder, by: str, ordered: "list[s
         name, group, key = json.loads(urlsafe_b64decode(cursor.encode()))
         if (name, group) == (order.name, by):
             return ordered.index(key) + 1
-    except (ValueError, TypeError, UnicodeError):
+    except (ValueError, TypeError, RecursionError):
         pass
     raise Invalid("This cursor does not belong to this list.", {"cursor": "take the cursor from `next`"})

@@ -154,7 +154,7 @@ def _decoded(cursor: str | None, order: RowOrder) -> tuple[int, Any, int]:
         if isinstance(key, dict):
             key = datetime.fromisoformat(key["time"])
         fits = name == order.name and isinstance(place, int) and isinstance(run_id, int) and _fits(order, place, key)
-    except (ValueError, TypeError, KeyError, UnicodeError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         fits = False
     if not fits or not 0 <= run_id < 2**63:
         raise Invalid("This cursor does not belong to this list.", {"cursor": "take the cursor from `next`"})

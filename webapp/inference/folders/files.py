@@ -71,15 +71,17 @@ def card(model: RegisteredModel) -> str:
     return text.strip()
 
 
-CONFIG = re.compile(r"\n## Config\n+```json\n(.*?)\n```\s*\Z", re.DOTALL)
+HEADING = "\n## Config\n"
+CONFIG = re.compile(rf"{HEADING}\n*```json\n(.*?)\n```\s*\Z", re.DOTALL)
 
 
 def card_parts(text: str) -> tuple[str, dict[str, Any]]:
     """A card as `trainer.model_card` writes it, without its last section, and the config in that section; another card as it is."""
-    found = CONFIG.search(text)
+    begins = text.rfind(HEADING)
+    found = CONFIG.match(text, begins) if begins >= 0 else None
     try:
         config = json.loads(found[1]) if found else None
-    except ValueError:
+    except (ValueError, RecursionError):
         config = None
     return (text[: found.start()].rstrip(), config) if found and isinstance(config, dict) else (text, {})
 

@@ -145,7 +145,7 @@ def _shapes(files: list[Path]) -> Shapes:
                     raise ValueError("its header is too long")
                 header = json.loads(stream.read(length))
             found |= {name: [int(n) for n in told["shape"]] for name, told in header.items() if name != "__metadata__"}
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise _unusable(f"{file.name} cannot be read as safetensors: {error}") from error
     return found
 
@@ -160,7 +160,7 @@ def _json(folder: Path, name: str) -> dict[str, Any]:
             raise ValueError("not an object")
     except FileNotFoundError as error:
         raise _unusable(f"holds no {name}") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise _unusable(f"its {name} cannot be read: {error}") from error
     return found
 

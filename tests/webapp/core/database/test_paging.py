@@ -47,6 +47,8 @@ def test_a_cursor_of_another_order_is_refused(people):
     cursor = page(people, None, 3, "-id").next
     with pytest.raises(Invalid, match="cursor"):
         page(people, cursor, 3, "name")
+    with pytest.raises(Invalid, match="cursor"):
+        page(people, urlsafe_b64encode(b"[" * 3_000).decode(), 3, "name")
 
 
 @pytest.mark.parametrize("value", [None, [], {}, "\0", "not a date", 10**400, True])

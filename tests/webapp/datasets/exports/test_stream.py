@@ -114,6 +114,14 @@ def test_a_pair_of_equal_texts_comes_back_too(team, importing, format, kind):
         assert (again.rejected, again.version.digest) == ([], version.digest)
 
 
+def test_a_column_that_is_nested_too_deep_refuses_its_row_and_not_the_import(version, importing):
+    """Somebody chose the layout, so every row is asked whether an export of ours wrote it."""
+    rows = [json.loads(line) for line in file_of(version, "trl_preference").splitlines()]
+    rows[0]["touchstone"] = "[" * 3_000
+    job = importing(rows, name="Deep", format=REGISTRY["trl_preference"].importer, keep_good=True)
+    assert (job.state, [(each["line"], each["field"]) for each in job.rejected]) == ("finished", [(1, "touchstone")])
+
+
 def test_an_edit_in_the_file_is_kept(version, importing):
     rows = [json.loads(line) for line in file_of(version, "trl_preference").splitlines()]
     rows[0]["chosen"][0]["content"] = "Because air scatters blue light."

@@ -150,6 +150,8 @@ def test_the_newest_first_begin_at_a_step(run):
     assert queries.rollouts(run, from_step=4).previous is None
     with pytest.raises(Invalid):
         queries.rollouts(run, from_step=3, sort="reward")
+    with pytest.raises(Invalid, match="cursor"):
+        queries.rollouts(run, cursor="W1tb" * 1_000)  # lists in lists, too deep to be read
 
 
 def test_a_search_without_a_step_is_bounded_and_says_how_far_it_went(run, monkeypatch):

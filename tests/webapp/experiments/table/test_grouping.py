@@ -102,6 +102,7 @@ def test_what_is_wrong_is_said_at_its_place(api, six, as_researcher):
         ({"by": "eval/score"}, "group"),
         ({"by": "config.nothing"}, "group"),
         ({"cursor": "x"}, "cursor"),
+        ({"cursor": "W1tb" * 1_000}, "cursor"),  # lists in lists, too deep to be read
     ):
         answer = api.get("/runs/table/groups", **{"by": RATE, **query})
         assert answer.status_code == 422 and answer.json()["error"]["fields"][0]["path"] == where

@@ -102,7 +102,7 @@ def test_a_run_that_is_made_between_two_pages_shifts_nothing(seven, team, make):
     assert [row.run.name for row in (*first.rows, *rest.rows)] == ["r2", "r6", "r3", "r0", "r5", "r4", "r1"]
 
 
-@pytest.mark.parametrize("cursor", ["x", "bm9wZQ==", "WzEsMl0=", "W10="])
+@pytest.mark.parametrize("cursor", ["x", "bm9wZQ==", "WzEsMl0=", "W10=", pytest.param("W1tb" * 1_000, id="deep")])
 def test_a_cursor_of_somebody_else_is_refused(seven, team, cursor):
     with pytest.raises(Invalid):
         queries.page(team.researcher, Layout(), cursor)

@@ -15,6 +15,7 @@ from trainer.outputs import About
 from webapp.inference import queries
 from webapp.inference.endpoints import services as endpoints
 from webapp.inference.endpoints import targets
+from webapp.inference.folders import files
 from webapp.inference.models import RegisteredModel
 from webapp.inference.registry import uses
 
@@ -116,8 +117,16 @@ def test_the_config_of_a_card_is_folded_and_what_differs_from_the_recipe_comes_f
     assert page.count('"steps": 7777') == 0 and folded.count("&quot;steps&quot;: 7777") == 1
     differing = len(re.findall("<dt>", first))
     assert 0 < differing < len(plain), "most values are defaults"
-    card.write_text("# Card\n\n## Config\n\n```json\nnot json\n```\n")
-    assert 'aria-labelledby="config"' not in shown(as_researcher.get(f"/models/{trained.id}"))
+    for unread in ("not json", "[" * 3_000):
+        card.write_text(f"# Card\n\n## Config\n\n```json\n{unread}\n```\n")
+        assert 'aria-labelledby="config"' not in shown(as_researcher.get(f"/models/{trained.id}"))
+
+
+def test_the_config_of_a_card_is_its_last_section_of_that_name():
+    """Only one place is tried: a card may have thousands of them."""
+    section = '\n## Config\n\n```json\n{"steps": %d}\n```\n'
+    text, config = files.card_parts("# Card\n" + section % 1 + "\n## Config\n" * 3 + "Read on.\n" + section % 2)
+    assert config == {"steps": 2} and text.endswith("Read on.") and '{"steps": 1}' in text
 
 
 def test_a_base_that_is_built_upon_stays(api, trained, base):

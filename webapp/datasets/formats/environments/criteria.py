@@ -55,6 +55,6 @@ def _criterion(item: Any, field: str, at: int, asked: Callable[[Row, str], Asked
     if isinstance(verifier := criterion.get("verifier"), str):
         try:
             criterion["verifier"] = json.loads(verifier)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise BadRow(f"{field}.verifier", "must be JSON") from None
     return criterion

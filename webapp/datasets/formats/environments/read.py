@@ -59,7 +59,7 @@ def _verifiers(row: Row) -> tuple[list[Row], Row | None, Row]:
     if isinstance(info, str):
         try:
             info = json.loads(info)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise BadRow("info", "must be JSON") from None
     if not isinstance(info, dict):
         raise BadRow("info", "must be an object")

@@ -69,7 +69,7 @@ def _unpacked(text: str) -> Any:
     if text.lstrip()[:1] == "[":
         try:
             return json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             pass  # a text that happens to start with a bracket
     lines = (line.strip().lstrip("-*•").lstrip("0123456789").lstrip(".)").strip() for line in text.splitlines())
     return [line for line in lines if line]

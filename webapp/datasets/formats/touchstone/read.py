@@ -44,7 +44,7 @@ def wrote(row: Row, format: str) -> bool:
     example in the column, and not the name of an importer."""
     try:
         told = json.loads(row[patches.COLUMN])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         return False
     return isinstance(told, dict) and patches.AGAIN not in told and bool(told.get("format", format) == format)
 
@@ -71,7 +71,7 @@ def _restored(row: Row) -> dict[str, Any]:
             return dict(told)
         convert = IMPORTERS[told["format"]].converter(Alone(""))
         return patches.applied(plain_pairs.read_back(convert(own, {})), told["changes"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         if isinstance(error, BadRow):
             raise
         raise BadRow(patches.COLUMN, f"cannot be read: {error}; take the column out to import the rest") from error

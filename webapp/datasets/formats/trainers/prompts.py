@@ -72,7 +72,7 @@ def _rubric(value: Any) -> Row | None:
     if isinstance(value, str) and value.lstrip()[:1] == "{":
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None  # a text that happens to start with a bracket
     return value if isinstance(value, dict) and isinstance(value.get("criteria"), list) else None
 
