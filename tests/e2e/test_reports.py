@@ -101,6 +101,16 @@ def test_a_report_is_begun_from_a_comparison_and_a_wrong_line_is_told_in_its_pla
     expect(page.locator(".chart-key")).to_have_count(2)
 
 
+def test_a_band_over_runs_whose_seeds_are_not_known_is_named(open_page, team, lab):
+    for run in lab[:2]:  # as of a program that logged one config twice
+        Run.objects.filter(pk=run.pk).update(config={key: value for key, value in run.config.items() if key != "seed"})
+    block = f"```chart\nmetric: eval/rubric_score\nruns: {lab[0].pk}, {lab[1].pk}\n```"
+    page = open_page(browser(team.reviewer))
+    page.goto(f"/reports/{reports.create(team.researcher, 'Logged twice', block).pk}")
+    expect(page.locator(".chart canvas")).to_have_count(1)
+    expect(page.get_by_text("band: 95% interval of the mean over seeds (Student's t)")).to_be_visible()
+
+
 def test_charts_are_drawn_with_bands_and_a_run_that_is_not_there_is_named(open_page, team, report):
     page = open_page(browser(team.reviewer))
     page.goto(f"/reports/{report.pk}")

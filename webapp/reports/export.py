@@ -67,24 +67,34 @@ def _drawn(membership: Membership, part: ShownBlock) -> ShownBlock:
         groups = [(str(run), [run.pk]) for run in runs]
     else:
         groups = [(each.label, [runs[place].pk for place in each.places]) for each in compared.families]
-    charts = [_chart(metric, comparing.curves(runs, metric["key"]), groups, facts) for metric in facts["metrics"]]
+    seeds = dict(zip((run.pk for run in runs), compared.seeds, strict=True))
+    charts = [_chart(each, comparing.curves(runs, each["key"]), groups, seeds, facts) for each in facts["metrics"]]
     return ShownBlock(part.block, "", part.notes, {**facts, "charts": charts})
 
 
 def _chart(
-    metric: dict[str, Any], curves: comparing.Curves, groups: list[tuple[str, list[int]]], facts: Any
+    metric: dict[str, Any],
+    curves: comparing.Curves,
+    groups: list[tuple[str, list[int]]],
+    seeds: dict[int, float | None],
+    facts: Any,
 ) -> dict[str, Any]:
     time = facts["axis"] == "time"
     if time:
         xs, held = svg.by_time(curves.held)
     else:
         xs, held = curves.steps, {run: values for run, (values, _) in curves.held.items()}
-    those = [(label, [held[run] for run in runs if run in held]) for label, runs in groups]
-    lines = [svg.line(label, xs, values, facts["smoothing"]) for label, values in those if values]
+    those = [(label, [run for run in runs if run in held]) for label, runs in groups]
+    lines = [
+        svg.line(label, xs, [held[run] for run in runs], [seeds[run] for run in runs], facts["smoothing"])
+        for label, runs in those
+        if runs
+    ]
     ends = facts["range"] or (None, None)
     picture = svg.chart(metric["label"], lines, log=facts["log"], time=time, share=metric["share"], ends=ends)
     keys = [(place % svg.SERIES + 1, each.label) for place, each in enumerate(lines)]
-    return {**metric, "svg": picture, "keys": keys[:MOST_KEYS], "more": max(0, len(keys) - MOST_KEYS)}
+    told = {"keys": keys[:MOST_KEYS], "more": max(0, len(keys) - MOST_KEYS)}
+    return {**metric, "svg": picture, "banded": any(each.band for each in lines), **told}
 
 
 def _file_name(version: ReportPageVersion) -> str:

@@ -1,11 +1,15 @@
-"""Charts of a report as SVG, for a file without scripts: lines of means with a band from the lowest to the highest seed."""
+"""Charts of a report as SVG, for a file without scripts: lines of means over seeds with their 95% interval as a band."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
+from sys import float_info
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+
+from trainer.metrics.claims.verdict import mean_over_seeds
+from webapp.experiments.table.seeds import one_each
 
 WIDTH, HEIGHT = 640, 260
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 12, 34
@@ -17,20 +21,29 @@ Values = Sequence[float | None]
 
 @dataclass(frozen=True)
 class SvgLine:
-    """Points by rising x; `band` has the lowest and the highest of each if it stands for several runs."""
+    """Points by rising x. If it stands for several seeds, `band` has the interval wherever two of them have a value, and `limits` are the
+    lowest and the highest seed at each x: the vertical axis follows these, because few seeds have a very wide interval."""
 
     label: str
     points: tuple[tuple[float, float], ...]
     band: tuple[tuple[float, float, float], ...] = ()
+    limits: tuple[tuple[float, float, float], ...] = ()
 
 
-def line(label: str, xs: Sequence[float], held: Sequence[Values], smoothing: float = 0.0) -> SvgLine:
-    """The mean of these runs at each x where one of them has a value."""
-    at = [(x, [values[i] for values in held if values[i] is not None]) for i, x in enumerate(xs)]
-    known = [(x, [value for value in found if value is not None]) for x, found in at if found]
+def line(
+    label: str, xs: Sequence[float], held: Sequence[Values], seeds: Sequence[float | None], smoothing: float = 0.0
+) -> SvgLine:
+    """The mean over the seeds of these runs at each x where one of them has a value, as the page draws it (`line` of familylines.js)."""
+    at = [(x, one_each(seeds, [values[i] for values in held])) for i, x in enumerate(xs)]
+    known = [(x, [value for value in found if value is not None]) for x, found in at]
+    known = [(x, found) for x, found in known if found]
     means = smooth([sum(found) / len(found) for _, found in known], smoothing)
-    band = tuple((x, min(found), max(found)) for x, found in known) if len(held) > 1 else ()
-    return SvgLine(label, tuple(zip((x for x, _ in known), means, strict=True)), band)
+    points = tuple(zip((x for x, _ in known), means, strict=True))
+    if len(one_each(seeds, [None] * len(seeds))) < 2:
+        return SvgLine(label, points)
+    estimates = [(x, mean_over_seeds(found)) for x, found in known]
+    band = tuple((x, each.low, each.high) for x, each in estimates if each.low is not None and each.high is not None)
+    return SvgLine(label, points, band, tuple((x, min(found), max(found)) for x, found in known))
 
 
 def smooth(values: Sequence[float], weight: float) -> list[float]:
@@ -71,7 +84,8 @@ def chart(
     points = [point for _, each in shown for point in each.points]
     if not points:
         return SafeString("")
-    heights = [y for _, y in points] + [y for _, each in shown for _, *ends in each.band for y in ends]
+    heights = [y for _, y in points] + [y for _, each in shown for _, *seeds in each.limits for y in seeds]
+    heights = [y for y in heights if y > 0 or not log]
     across = _SvgScale(min(x for x, _ in points), max(x for x, _ in points), LEFT, WIDTH - RIGHT)
     up = _SvgScale(*_limited(_room(min(heights), max(heights), log), ends, log), HEIGHT - BOTTOM, TOP, log)
     drawn = format_html_join("", "{}", ((_drawn(colour, each, across, up),) for colour, each in shown))
@@ -83,7 +97,7 @@ def chart(
         HEIGHT,
         f"{title}. {told}",
         frame,
-        _within(drawn, ends),
+        _within(drawn) if ends != (None, None) or any(each.band for _, each in shown) else drawn,
     )
 
 
@@ -134,17 +148,17 @@ def _limited(room: tuple[float, float], ends: tuple[float | None, float | None],
     return (low if first is None else first, high if last is None else last)
 
 
-def _within(drawn: SafeString, ends: tuple[float | None, float | None]) -> SafeString:
-    """The lines; with ends of the axis, nothing of them lies outside."""
-    if ends == (None, None):
-        return drawn
+def _within(drawn: SafeString) -> SafeString:
+    """The lines without what lies outside the axes."""
     frame = '<svg x="{0}" y="{1}" width="{2}" height="{3}" viewBox="{0} {1} {2} {3}">{4}</svg>'
     return format_html(frame, LEFT, TOP, WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM, drawn)
 
 
 def _positive(each: SvgLine) -> SvgLine:
+    """The line as a log scale has a place for it: an interval that ends at or below 0 leaves the picture below."""
     points = tuple(point for point in each.points if point[1] > 0)
-    return SvgLine(each.label, points, tuple(ends for ends in each.band if ends[1] > 0))
+    band = tuple((x, max(low, float_info.min), high) for x, low, high in each.band if high > 0)
+    return SvgLine(each.label, points, band, each.limits)
 
 
 def _drawn(colour: int, each: SvgLine, across: _SvgScale, up: _SvgScale) -> SafeString:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.pages import shown
 from tests.team import ApiClient, browser
-from webapp.experiments.models import Rollout, Run
+from webapp.experiments.models import MetricPoint, Rollout, Run
 from webapp.reports import export, services, svg
 
 from .conftest import CHART
@@ -97,13 +97,44 @@ def test_a_file_says_which_charts_it_leaves_out(team, seeds, monkeypatch):
     assert html.count("<polyline") == 1 and "A file holds at most 1 charts." in html
 
 
-def test_a_drawn_line_is_the_mean_and_its_band_the_extremes():
-    line = svg.line("a", [1, 2, 3], [[1.0, None, 3.0], [3.0, None, None]])
-    assert line.points == ((1, 2.0), (3, 3.0)) and line.band == ((1, 1.0, 3.0), (3, 3.0, 3.0))
+def test_the_lines_of_the_file_are_means_over_seeds_with_their_interval(team, seeds, launch):
+    again = launch(config={"steps": 60, "seed": 0})  # with the values of the first run
+    points = MetricPoint.objects.filter(run=seeds[0])
+    MetricPoint.objects.bulk_create(
+        [MetricPoint(run=again, step=each.step, key=each.key, value=each.value, time=each.time) for each in points]
+    )
+    runs = ", ".join(str(run.pk) for run in (*seeds, again))
+    named = "band: 95% interval of the mean over seeds (Student's t)"
+    made = services.create(team.researcher, "Twice", CHART.format(run=runs))
+    html = unescape(shown(browser(team.reviewer).get(f"/reports/{made.pk}/file")))
+    assert html.count("<polyline") == 1 and html.count(named) == 1
+    assert "last 0.8" in html  # 0.3 and 1.3, and not 0.3 twice
+    alone = services.create(team.researcher, "One seed", CHART.format(run=f"{seeds[0].pk}, {again.pk}"))
+    html = unescape(shown(browser(team.reviewer).get(f"/reports/{alone.pk}/file")))
+    assert "last 0.3" in html and "<polygon" not in html and named not in html
+
+
+def test_a_drawn_line_is_the_mean_over_seeds_and_its_band_their_interval():
+    line = svg.line("a", [1, 2, 3], [[1.0, None, 3.0], [3.0, None, None]], [0, 1])
+    assert line.points == ((1, 2.0), (3, 3.0)) and line.limits == ((1, 1.0, 3.0), (3, 3.0, 3.0))
+    ((x, low, high),) = line.band  # s / sqrt(2) = 1, t(1) at 97.5% = 12.7062
+    assert (x, low, high) == (1, pytest.approx(2 - 12.7062, abs=1e-4), pytest.approx(2 + 12.7062, abs=1e-4))
+    twice = svg.line("a", [1], [[0.0], [0.0], [3.0]], [0, 0, 1])
+    assert twice.points == ((1, 1.5),) and twice.limits == ((1, 0.0, 3.0),)
+    assert svg.line("a", [1], [[0.0], [0.0], [3.0]], [None] * 3).points == ((1, 1.0),)  # seeds that are not known
+    assert svg.line("a", [1], [[1.0], [3.0]], [0, 0]).band == ()
     assert svg.smooth([1.0, 3.0], 0.5) == [1.0, pytest.approx(7 / 3)]
-    assert svg.chart("t", [svg.line("a", [1], [[-1.0]])], log=True) == ""
+    assert svg.chart("t", [svg.line("a", [1], [[-1.0]], [0])], log=True) == ""
     for values in ([0.0], [5.0, 5.0], [1e-9, 2e-9], [1e12, -1e12]):
-        assert "nan" not in svg.chart("t", [svg.line("a", [1, 2][: len(values)], [values])])
+        assert "nan" not in svg.chart("t", [svg.line("a", [1, 2][: len(values)], [values], [0])])
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_the_axis_of_a_drawn_chart_follows_the_seeds_and_not_their_interval(log):
+    picture = svg.chart("t", [svg.line("a", [1, 2], [[1.0, 1.0], [100.0, 10.0]], [0, 1])], log=log)
+    numbers = re.findall(r'text-anchor="end">(-?[\d.]+)</text>', picture)
+    assert (numbers[0], numbers[-1]) == (("1", "100") if log else ("0", "100"))
+    assert "<polygon" in picture and '<svg x="56"' in picture  # the band leaves the picture
 
 
 @pytest.mark.parametrize(
@@ -117,7 +148,7 @@ def test_a_drawn_line_is_the_mean_and_its_band_the_extremes():
     ],
 )
 def test_the_ends_of_a_chart_are_those_that_are_given(ends, log, first, last):
-    picture = svg.chart("t", [svg.line("a", [1, 2, 3], [[2.0, 4.0, 8.0]])], log=log, ends=ends)
+    picture = svg.chart("t", [svg.line("a", [1, 2, 3], [[2.0, 4.0, 8.0]], [0])], log=log, ends=ends)
     numbers = re.findall(r'text-anchor="end">([\d.]+)</text>', picture)
     assert (numbers[0], numbers[-1]) == (first, last)
     assert '<svg x="56"' in picture  # nothing is drawn outside

@@ -11,6 +11,7 @@ their p-values are corrected by Holm's method (1979), and a claim that holds onl
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
 import scipy
@@ -103,8 +104,14 @@ def mean_over_seeds(values: Sequence[float | None]) -> Estimate:
     if n == 1:
         return Estimate(mean, 1, missing=missing, interval="one seed has no spread")
     spread = math.sqrt(sum((value - mean) ** 2 for value in known) / (n - 1) / n)
-    half = float(scipy.stats.t.ppf(0.975, n - 1)) * spread
+    half = _quantile(n - 1) * spread
     return Estimate(mean, n, mean - half, mean + half, missing)
+
+
+@cache
+def _quantile(freedom: int) -> float:
+    """The 97.5% quantile of Student's t. A report asks for it at each point of its curves."""
+    return float(scipy.stats.t.ppf(0.975, freedom))
 
 
 def p_value(values: Sequence[float | None]) -> float:

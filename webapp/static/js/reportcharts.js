@@ -76,7 +76,7 @@ class ReportCharts {
     const running = this.underWay();
     const all = this.data.runs.length;
     const lines = groups(this.data, !this.asked.apart);
-    const banded = lines.some(({ places }) => new Set(places.map((place) => this.data.runs[place].seed)).size > 1);
+    const banded = lines.some(({ places }) => new Set(places.map((place) => this.data.runs[place]).map(({ id, seed }) => seed ?? `run ${id}`)).size > 1);
     const told = [lines.length === 1 ? lines[0].label : "", banded ? `band: ${BANDS.interval}` : "", running ? `live: ${running} of ${all} run${all === 1 ? "" : "s"} under way` : ""].filter(Boolean);
     this.live.hidden = !told.length;
     this.live.textContent = told.join(" · ");
