@@ -459,8 +459,9 @@ def test_a_vertical_range_is_set_by_hand_and_the_address_holds_it(open_page, as_
     high.fill("1")
     high.press("Enter")
     assert high.evaluate("(node) => node.validationMessage") == "The highest value must be above the lowest."
-    high.fill("2.5")
     low.fill("-1")
+    assert high.evaluate("(node) => node.validationMessage") == ""  # either end may have been wrong
+    high.fill("2.5")
     low.press("Enter")
     expect(chart.locator(".chart-lacking")).to_have_text("Not shown: 1 above")
     assert scale(chart) == [-1, 2.5]
@@ -477,6 +478,7 @@ def test_a_vertical_range_is_set_by_hand_and_the_address_holds_it(open_page, as_
     assert faults(page) == []
     chart.get_by_role("button", name="Automatic").click()
     expect(low).to_be_hidden()
+    expect(chart.get_by_label("Download or change Reward")).to_be_focused()
     expect(chart.locator(".chart-lacking")).to_be_hidden()
     assert "y=" not in page.url and scale(chart)[1] > 900
 
@@ -505,3 +507,31 @@ def test_the_arrow_keys_move_the_cursor_and_the_values_are_told(open_page, as_re
     walk.press("ArrowLeft")
     page.locator("h1").click()
     expect(tip).to_be_hidden()
+
+
+def test_the_cursor_stays_at_its_step_while_a_run_thins_its_points(open_page, as_researcher, trainer):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{trainer.run_id}")
+    chart = page.locator("#chart-reward-mean")
+    chart.locator("canvas").wait_for()
+    walk = chart.get_by_role("slider", name="Reward: values, with the arrow keys")
+    walk.focus()
+    for key in ("PageDown", "PageDown", "PageDown", "ArrowLeft"):
+        walk.press(key)
+    place = int(walk.get_attribute("aria-valuenow"))
+    thinned = """(node, odd) => {
+      const [chart, lines] = [node.chart, node.chart.wholly ?? node.chart.lines];
+      chart.wholly = lines;
+      const thin = ({ steps, values, times }) => {
+        const kept = (those) => those.filter((_, i) => (steps[i] % 2 === 1) === odd);
+        return Object.assign(Object.create(lines()[0].curve), { steps: kept(steps), values: kept(values), times: kept(times) });
+      };
+      chart.lines = () => lines().map((line) => ({ ...line, around: undefined, curve: thin(line.curve) }));
+      chart.draw();
+    }"""
+    chart.evaluate(thinned, place % 2 == 1)
+    expect(walk).to_have_attribute("aria-valuenow", str(place))
+    expect(walk).to_have_attribute("aria-valuetext", re.compile(f"^step {place}: "))
+    expect(chart.locator(".chart-tip")).to_contain_text(f"step {place}")
+    chart.evaluate(thinned, place % 2 == 0)
+    expect(walk).to_have_attribute("aria-valuenow", re.compile(f"^({place - 1}|{place + 1})$"))  # the point is gone

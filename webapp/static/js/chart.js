@@ -280,7 +280,7 @@ export class Chart {
     });
     this.below?.(this.foot);
     this.rangeForm?.show();
-    this.walker.tell();
+    this.walker.follow();
     this.tell();
   }
 

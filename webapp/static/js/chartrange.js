@@ -31,9 +31,12 @@ export class RangeForm {
       event.preventDefault();
       this.take();
     });
-    for (const end of this.ends) end.addEventListener("input", () => end.setCustomValidity(""));
+    const excuse = () => this.ends.forEach((end) => end.setCustomValidity(""));
+    for (const end of this.ends) end.addEventListener("input", excuse);
     this.clear.addEventListener("click", () => {
+      excuse();
       this.element.hidden = true;
+      chart.element.querySelector(".menu summary").focus(); // where the form was opened
       chart.board.limit(chart.id, null);
     });
   }
