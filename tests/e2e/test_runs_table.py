@@ -461,3 +461,52 @@ def test_runs_are_grouped_and_unfold(open_page, as_researcher, runs):
     groups.first.get_by_role("link", name="1e-05").click()
     expect(page.locator("tr[data-run]")).to_have_count(2)
     expect(page.get_by_role("combobox", name="Query")).to_have_value("config.optim.lr=1e-05")
+
+
+def test_a_run_that_is_unticked_in_its_group_is_not_changed(open_page, as_researcher, runs):
+    page = open_page(as_researcher)
+    page.goto("/experiments?group=config.optim.lr")
+    groups, inside, told = page.locator("tr.is-group"), page.locator("tr.is-in-group"), page.locator("[data-chosen]")
+    page.get_by_label("Choose all runs of this page").check()
+    groups.first.get_by_role("button", name="Runs of 1e-05").click()
+    box, boxes = groups.first.get_by_role("checkbox"), inside.get_by_role("checkbox")
+    expect(boxes.nth(1)).to_be_checked()  # rows that come are as their group
+    boxes.first.uncheck()
+    expect(box).not_to_be_checked()
+    expect(told).to_have_text("5 runs chosen")
+    box.check()
+    expect(boxes.first).to_be_checked()
+    expect(told).to_have_text("6 runs chosen")
+    box.uncheck()
+    expect(boxes.nth(1)).not_to_be_checked()
+    expect(told).to_have_text("4 runs chosen")
+    box.check()
+    boxes.first.uncheck()
+    left = int(boxes.first.input_value())
+    page.get_by_role("button", name="Archive").click()
+    expect(page.get_by_text("Archived 5 runs")).to_be_visible()
+    assert list(Run.objects.filter(archived_at=None).values_list("pk", flat=True)) == [left]
+
+
+def test_the_boxes_of_a_run_in_several_groups_say_the_same(open_page, as_researcher, runs, team):
+    table.set_tags(team.researcher, runs[1], ["paper"])
+    page = open_page(as_researcher)
+    page.goto("/experiments?group=tag&sort=tag")
+    ablation, paper = (page.locator("tr.is-group").nth(place) for place in (0, 1))
+    paper.get_by_role("button", name="Runs of paper").click()
+    expect(page.locator("tr.is-in-group")).to_have_count(2)
+    paper.get_by_role("checkbox").check()
+    expect(ablation.get_by_role("checkbox")).to_be_checked()  # its only run is chosen
+    ablation.get_by_role("checkbox").uncheck()
+    expect(paper.get_by_role("checkbox")).not_to_be_checked()
+    expect(page.locator("[data-chosen]")).to_have_text("1 run chosen")
+
+
+def test_a_person_who_is_signed_out_is_told_so_when_a_group_unfolds(open_page, as_researcher, runs):
+    page = open_page(as_researcher)
+    page.goto("/experiments?group=config.optim.lr")
+    page.context.clear_cookies()
+    unfold = page.get_by_role("button", name="Runs of 1e-05")
+    unfold.click()
+    expect(page.get_by_text("you are signed out. Load the page again to sign in.")).to_be_visible()
+    expect(unfold).to_have_attribute("aria-expanded", "false")

@@ -1,21 +1,22 @@
 // Groups of the table of runs: their runs unfold below them.
 import { toast } from "./toast.js";
 
-/** Loads the runs of a group below its row, and shows or hides them. `changed` is called when rows come. */
-async function unfold(button, changed) {
+/** Loads the runs of a group below its row, and shows or hides them. `come` is called with rows that come. */
+async function unfold(button, come) {
   const open = button.getAttribute("aria-expanded") !== "true";
   button.setAttribute("aria-expanded", String(open));
   if (!button.rows && open) {
     button.rows = []; // a second click while they load asks for no others
     try {
       const answer = await fetch(`/experiments/rows?${button.dataset.unfold}`);
+      if (answer.redirected) throw new Error("you are signed out. Load the page again to sign in.");
       if (!answer.ok) throw new Error(answer.statusText);
       const held = document.createElement("template");
       held.innerHTML = await answer.text();
       button.rows = [...held.content.querySelectorAll("tr")];
       for (const row of button.rows) row.classList.add("is-in-group");
       button.closest("tr").after(...button.rows);
-      changed();
+      come(button.rows);
     } catch (error) {
       button.rows = null;
       button.setAttribute("aria-expanded", "false");
@@ -26,11 +27,11 @@ async function unfold(button, changed) {
   for (const row of button.rows) row.hidden = !shown;
 }
 
-export function groups(list, changed) {
+export function groups(list, come) {
   list.addEventListener("click", (event) => {
     const row = event.target.closest("tr.is-group");
     if (!row || String(getSelection())) return;
-    const button = event.target.closest("[data-unfold]");
-    if (button || !event.target.closest("a, input, button, label")) unfold(button ?? row.querySelector("[data-unfold]"), changed);
+    const button = row.querySelector("[data-unfold]"); // a group that no query finds has none
+    if (button && (button.contains(event.target) || !event.target.closest("a, input, button, label"))) unfold(button, come);
   });
 }

@@ -27,7 +27,7 @@ class Choice {
   }
 
   ids() {
-    return this.boxes(":checked").flatMap((box) => box.value.split(",").map(Number)).filter((id, i, all) => all.indexOf(id) === i); // a folded row has several runs
+    return [...new Set(this.boxes(":checked").flatMap(idsOf))];
   }
 
   get size() {
@@ -43,6 +43,27 @@ class Choice {
     this.everything = 0;
     for (const box of this.boxes()) box.checked = checked;
   }
+
+  /** After a box was changed: a run may have boxes in several rows. All of them say the same, and no ticked box has a run that is not chosen. */
+  changed(box) {
+    this.everything = 0;
+    const ids = new Set(idsOf(box));
+    for (const other of this.boxes()) {
+      const here = idsOf(other).filter((id) => ids.has(id)).length;
+      if (box.checked ? here === idsOf(other).length : here) other.checked = box.checked;
+    }
+  }
+
+  /** The boxes of rows that have come are as those of the groups in which their runs are. */
+  came(rows) {
+    const ids = new Set(this.ids());
+    for (const box of rows.flatMap((row) => [...row.querySelectorAll('input[name="ids"]')])) box.checked = idsOf(box).every((id) => ids.has(id));
+  }
+}
+
+/** The runs of a box: a folded row and a group have several. */
+function idsOf(box) {
+  return box.value.split(",").map(Number);
 }
 
 const choice = new Choice();
@@ -65,7 +86,11 @@ function show() {
   const rest = bar.querySelector("[data-all-found]");
   rest.hidden = !(page?.checked && !choice.everything && list.querySelector('.pager [rel="next"]'));
   rest.textContent = "Choose all that the query finds";
-  for (const box of all) box.closest("tr").toggleAttribute("data-chosen-row", box.checked);
+  const chosen = new Set(choice.ids());
+  for (const box of all) {
+    box.indeterminate = !box.checked && idsOf(box).some((id) => chosen.has(id)); // a group with some chosen runs
+    box.closest("tr").toggleAttribute("data-chosen-row", box.checked);
+  }
 }
 
 async function chooseEverything() {
@@ -247,7 +272,7 @@ function keys() {
     row((found) => {
       const box = found.querySelector('input[name="ids"]');
       box.checked = !box.checked;
-      choice.everything = 0;
+      choice.changed(box);
       show();
     }),
   );
@@ -266,7 +291,7 @@ if (list) {
   list.addEventListener("change", (event) => {
     if (event.target.matches("[data-autosubmit]")) return event.target.form.requestSubmit();
     if (event.target.matches("[data-choose-page]")) choice.set(event.target.checked);
-    else if (event.target.name === "ids") choice.everything = 0;
+    else if (event.target.name === "ids") choice.changed(event.target);
     else return;
     show();
   });
@@ -280,7 +305,10 @@ if (list) {
   });
   chooseColumns(document.querySelector("[data-columns-open]"), document.getElementById("columns-dialog"), list.dataset.shown.split(","));
   queryBox(document.getElementById("run-query"), document.getElementById("query-options"));
-  groups(list, show);
+  groups(list, (rows) => {
+    choice.came(rows);
+    show();
+  });
   saveView();
   keys();
   recall();
