@@ -155,7 +155,7 @@ class RunCount(TypedDict):
 
 class RunGroupOut(TypedDict):
     value: float | str | None
-    query: str
+    query: str | None
     runs: list[int]
     seeds: list[str]
     states: dict[str, int]

@@ -72,7 +72,9 @@ def groups(
         Query(min_length=1, max_length=210, description="`tag`, `model`, `recipe`, …, or a path: `config.optim.lr`"),
     ],
     q: Text = "",
-    sort: Annotated[str, Query(max_length=210, description="By the mean of a column, or by `by` itself")] = "-created",
+    sort: Annotated[
+        str, Query(max_length=210, description="By the mean of a column, by `by` itself, or by the newest run")
+    ] = "-created",
     shown: Annotated[str, Query(alias="columns", max_length=5000, description="Names, separated by commas")] = "",
     cursor: str | None = None,
     limit: Limit = 50,

@@ -4,7 +4,7 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import connection
@@ -15,14 +15,16 @@ from webapp.core.problems import Invalid
 from ..models import Run
 from . import columns, keyset, queries, seed_groups
 from .columns import Column, Source
-from .language import quoted
+from .language import QueryProblem, parse, quoted
 from .models import RunColumn, RunTag
 from .queries import Layout
 from .seed_groups import FoldedCell
 
 MOST_RUNS = 5000
 """Runs in the groups of a page, so that its time does not grow with the workspace. The page says if there are more."""
+MOST_NAMES = 300  # paths of configs in the choice of a page: programs may log any number of them
 TAG = "tag"
+TAGS = Column(TAG, "Tag", Source.RUN, TAG)  # orders groups, and no runs
 FACTS = ("experiment", "recipe", "model", "dataset", "group", "state", "by")
 LABELS = {TAG: "Tag"} | {name: columns.FACTS[name] for name in FACTS}
 Value = float | str | None
@@ -34,14 +36,15 @@ WHERE run_id = ANY(%(runs)s) AND column_id = ANY(%(columns)s)
 
 @dataclass(frozen=True)
 class GroupRow:
-    """Runs with one `value`; None: those without a value. `ids` are newest first, `query` finds them, `cells` are as in a folded row."""
+    """Runs with one `value`; None: those without a value. `ids` are newest first, `cells` are as in a folded row. `query` finds the runs;
+    None: it would be longer than a query may be."""
 
     value: Value
     ids: tuple[int, ...]
     seeds: tuple[str, ...]
     states: tuple[tuple[str, int], ...]
     cells: tuple[FoldedCell, ...]
-    query: str
+    query: str | None
 
 
 @dataclass(frozen=True)
@@ -50,15 +53,18 @@ class GroupPage(queries.TablePage[GroupRow]):
     partial: bool = False  # the query finds more runs; the newest `MOST_RUNS` are grouped
 
 
-def names(workspace_id: int) -> dict[str, str]:
-    """{name: its words} of everything by which runs can be grouped."""
+def names(workspace_id: int, chosen: str = "") -> dict[str, str]:
+    """{name: its words} of everything by which runs can be grouped: of the paths of configs the first `MOST_NAMES`, and the chosen one."""
     rows = RunColumn.objects.filter(workspace_id=workspace_id, source=Source.CONFIG).order_by("path")
-    return LABELS | {columns.CONFIG + path: path for path in rows.values_list("path", flat=True)}
+    paths = list(rows.values_list("path", flat=True)[:MOST_NAMES])
+    if chosen.startswith(columns.CONFIG) and (path := chosen.removeprefix(columns.CONFIG)) not in paths:
+        paths.append(path)
+    return LABELS | {columns.CONFIG + path: path for path in paths}
 
 
 def page(membership: Membership, layout: Layout, cursor: str | None = None, limit: int = queries.PAGE) -> GroupPage:
     """Raises QueryProblem, and Invalid at `group`, `sort` or `cursor`."""
-    order, shown, unknown = queries.resolved(membership, layout)
+    order, shown, unknown = _resolved(membership, layout)
     by, seed = _columns(membership, layout.group)
     found = queries.found(membership, layout.query)
     runs = dict(found.order_by("-pk").values_list("pk", "state")[: MOST_RUNS + 1])
@@ -71,6 +77,17 @@ def page(membership: Membership, layout: Layout, cursor: str | None = None, limi
     rows = _rows([groups[key] for key in keys], states, shown, seed, layout)
     following = _encoded(order, layout.group, keys[-1]) if start + limit < len(ordered) else None
     return GroupPage(rows, following, order, shown, unknown, layout.group, partial)
+
+
+def _resolved(membership: Membership, layout: Layout) -> tuple[keyset.RowOrder, tuple[Column, ...], dict[str, str]]:
+    """As `queries.resolved`, with the order of the groups: a fact of single runs, such as their names, orders by the newest run."""
+    if layout.group == TAG and layout.sort.removeprefix("-") == TAG:
+        _, shown, unknown = queries.resolved(membership, replace(layout, sort=queries.NEWEST))
+        return keyset.RowOrder(TAGS, layout.sort.startswith("-")), shown, unknown
+    order, shown, unknown = queries.resolved(membership, layout)
+    if order.column.pk is None and order.column.name != layout.group:
+        order = keyset.RowOrder(columns.CREATED, order.down)
+    return order, shown, unknown
 
 
 def _columns(membership: Membership, by: str) -> tuple[Column | None, Column | None]:
@@ -109,6 +126,9 @@ def _held(ids: list[int], by: Column | None, name: str) -> Iterable[tuple[int, V
         return [(run_id, value) for (run_id, _), value in _values(ids, [by]).items()]
     if name == TAG:
         return RunTag.objects.filter(run__in=ids).order_by("name").values_list("run_id", "name")
+    if name == "by":
+        people = Run.objects.filter(pk__in=ids).values_list("pk", "created_by__name", "created_by__email")
+        return [(run_id, called or address) for run_id, called, address in people]
     facts = Run.objects.filter(pk__in=ids).values_list("pk", keyset.ON_RUNS[name])
     return [(run_id, value or None) for run_id, value in facts]
 
@@ -187,12 +207,17 @@ def _rows(
     return rows
 
 
-def _query(layout: Layout, value: Value) -> str:
-    """The query of the table, and the condition for the value."""
+def _query(layout: Layout, value: Value) -> str | None:
+    """The query of the table, and the condition for the value; None if both together are too long for a query."""
     name = quoted(layout.group)
     told = value if isinstance(value, str) else repr(value)
     term = f"-has:{name}" if value is None else f"{name}={quoted(told)}"
-    return f"{layout.query} {term}".strip()
+    query = f"{layout.query} {term}".strip()
+    try:
+        parse(query)
+    except QueryProblem:
+        return None
+    return query
 
 
 def _encoded(order: keyset.RowOrder, by: str, key: Value) -> str:

@@ -64,7 +64,7 @@ class GroupCellOut(Schema):
 
 class RunGroupOut(Schema):
     value: float | str | None = Field(description="Null: the runs without a value")
-    query: str = Field(description="Finds its runs")
+    query: str | None = Field(description="Finds its runs; null if it would be too long for a query")
     runs: list[int] = Field(description="Ids, newest first")
     seeds: list[str]
     states: dict[str, int] = Field(description="State -> how many of its runs have it")

@@ -66,8 +66,9 @@ def rows(request: HttpRequest) -> HttpResponseBase:
         page = _pages(layout, folds)(membership, layout, None, UNFOLDED)
     except (QueryProblem, Invalid):
         raise Http404("not a query of the table") from None
-    context = {"rows": page.rows, "folds": folds, "columns": page.columns, "asked": urlencode(_asked(layout, folds))}
-    return render(request, "experiments/table/_unfolded.html", context | {"more": page.next})
+    asked = urlencode(_asked(layout, folds) | {"sort": page.order.name})
+    context = {"rows": page.rows, "folds": folds, "columns": page.columns, "asked": asked, "more": page.next}
+    return render(request, "experiments/table/_unfolded.html", context)
 
 
 def _pages(layout: Layout, folds: bool) -> Callable[..., TablePage[Any]]:
@@ -118,7 +119,7 @@ def _context(membership: Membership, layout: Layout, view: RunView | None, folds
         "mine": queries.chosen_view(membership),
         "shown": ",".join(layout.columns),
         "cleared": urlencode(_asked(replace(layout, query=""), folds)),
-        "groups": grouping.names(membership.workspace_id),
+        "groups": grouping.names(membership.workspace_id, layout.group),
         "any": Run.objects.filter(experiment__workspace_id=membership.workspace_id).exists(),
         "may_write": membership.may(Role.RESEARCHER),
         "most": services.MAX_AT_ONCE,
@@ -142,9 +143,10 @@ def _page(page: TablePage[Any], layout: Layout, folds: bool) -> dict[str, Any]:
 
 
 def _linked(page: grouping.GroupPage, asked: dict[str, str]) -> list[tuple[grouping.GroupRow, str]]:
-    """The groups, each with the address of its runs."""
-    plain = {name: value for name, value in asked.items() if name != "group"}
-    return [(row, urlencode(plain | {"q": row.query, "sort": page.order.name})) for row in page.rows]
+    """The groups, each with the address of its runs; empty if no query finds them."""
+    sort = queries.NEWEST if page.order.column == grouping.TAGS else page.order.name
+    plain = {name: value for name, value in asked.items() if name != "group"} | {"sort": sort}
+    return [(row, urlencode(plain | {"q": row.query}) if row.query is not None else "") for row in page.rows]
 
 
 def _asked(layout: Layout, folds: bool) -> dict[str, str]:

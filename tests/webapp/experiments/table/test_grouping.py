@@ -5,8 +5,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.team import ApiClient
+from webapp.accounts.models import User
 from webapp.experiments.models import Run, RunTag
-from webapp.experiments.table import grouping
+from webapp.experiments.table import grouping, views
 from webapp.experiments.table.models import RunValue
 
 pytestmark = pytest.mark.django_db
@@ -55,6 +56,8 @@ def test_runs_of_one_seed_count_as_one(api, six, make):
     [
         ("-created", [None, 1e-4, 1e-5]),
         ("created", [1e-5, 1e-4, None]),
+        ("name", [1e-5, 1e-4, None]),
+        ("-model", [None, 1e-4, 1e-5]),
         ("-eval/score", [1e-4, 1e-5, None]),
         ("eval/score", [1e-5, 1e-4, None]),
         (f"-{RATE}", [1e-4, 1e-5, None]),
@@ -84,6 +87,35 @@ def test_the_query_of_a_group_finds_its_runs(api, six, make, by):
         assert [each["run"]["id"] for each in found] == row["runs"], row["query"]
     if by == "tag":
         assert {row["value"]: len(row["runs"]) for row in told["items"]} == {"good": 3, "two words": 2, None: 2}
+
+
+def test_tags_are_in_their_own_order(api, six, as_researcher):
+    RunTag.objects.bulk_create(RunTag(run=six[0], name=name) for name in ("good", "bad"))
+    for sort, order in (("tag", ["bad", "good", None]), ("-tag", ["good", "bad", None])):
+        assert [row["value"] for row in asked(api, by="tag", sort=sort)["items"]] == order
+    shown = as_researcher.get("/experiments", {"group": "tag", "sort": "tag"})
+    for _, link in shown.context["rows"]:
+        assert as_researcher.get(f"/experiments/rows?{link}").status_code == 200
+    assert api.get("/runs/table/groups", by="state", sort="tag").status_code == 422
+
+
+def test_a_person_without_a_name_is_a_group_by_the_address(api, six):
+    person = User.objects.get(pk=six[0].created_by_id)
+    User.objects.filter(pk=person.pk).update(name="")
+    (row,) = asked(api, by="by")["items"]
+    assert (row["value"], len(row["runs"])) == (person.email, 6)
+    found = api.get("/runs/table", q=row["query"]).json()["items"]
+    assert [each["run"]["id"] for each in found] == row["runs"]
+
+
+def test_a_group_that_no_query_finds_keeps_its_row_without_a_link(api, six, as_researcher):
+    terms = " ".join(f"-name:x{place}" for place in range(30))  # as many as a query may have
+    for query in (terms, f"-name:{'x' * 990}"):
+        told = asked(api, q=query)["items"]
+        assert [(row["query"], len(row["runs"])) for row in told] == [(None, 1), (None, 2), (None, 3)]
+        text = as_researcher.get("/experiments", {"group": RATE, "q": query}).content.decode()
+        assert text.count("is-group") == 3 and "data-unfold" not in text
+    assert all(row["query"] for row in asked(api, q=terms.removesuffix(" -name:x29"))["items"])
 
 
 def test_a_query_finds_runs_that_have_a_value(api, six):
@@ -151,3 +183,36 @@ def test_the_page_groups_unfolds_and_keeps_it_in_a_view(six, as_researcher, api)
     assert kept.context["layout"].group == RATE and len(kept.context["rows"]) == 3
     plain = as_researcher.get("/experiments", {"view": view["id"], "group": ""})
     assert len(plain.context["rows"]) == 6
+
+
+def test_no_head_seems_to_order_groups_that_it_does_not_order(six, as_researcher):
+    def directions(sort: str) -> list[str]:
+        shown = as_researcher.get("/experiments", {"group": RATE, "sort": sort, "columns": f"model,{RATE},eval/score"})
+        return [head["direction"] for head in (shown.context["name_head"], *shown.context["heads"])]
+
+    assert directions("name") == directions("-model") == ["none"] * 4
+    assert directions(RATE) == ["none", "none", "ascending", "none"]
+    assert directions("-eval/score") == ["none", "none", "none", "descending"]
+
+
+def test_the_way_to_all_runs_of_a_group_keeps_the_order(six, as_researcher, monkeypatch):
+    monkeypatch.setattr(views, "UNFOLDED", 2)
+    shown = as_researcher.get("/experiments", {"group": RATE, "sort": "eval/score", "columns": "eval/score"})
+    _, link = shown.context["rows"][0]
+    text = as_researcher.get(f"/experiments/rows?{link}").content.decode()
+    assert text.index(f"/runs/{six[0].pk}") < text.index(f"/runs/{six[1].pk}") and f"/runs/{six[2].pk}" not in text
+    assert "sort=eval%2Fscore" in text and "All runs of this group" in text
+
+
+def test_a_page_offers_few_of_very_many_paths_and_the_chosen_one(six, as_researcher, api, monkeypatch):
+    def offered(**asked: str) -> list[str]:
+        return [
+            name for name in as_researcher.get("/experiments", asked).context["groups"] if name not in grouping.LABELS
+        ]
+
+    many = offered()
+    assert RATE in many
+    monkeypatch.setattr(grouping, "MOST_NAMES", 1)
+    assert offered() == many[:1] and RATE not in many[:1]
+    assert offered(group=RATE) == [many[0], RATE]
+    assert len(asked(api)["items"]) == 3
