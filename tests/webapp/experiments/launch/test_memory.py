@@ -85,7 +85,7 @@ def test_it_is_said_to_run_alone_only_where_the_line_sees_to_it(seven, has, mach
 def test_rounded_weights_of_the_sampler_are_not_certain_to_be_as_large(seven, has, rounded, certain):
     has(on_processors(64))
     config = FULL | {"model": {"lora": 8}, "sampler": {"precision": rounded, "push": "merged"}}
-    found = memory.shown(resolve("policy", config), seven).found
+    found = memory.shown_forecast(resolve("policy", config), seven).found
     weights = [part for process in found.processes for part in process.parts if part.label == "Sampler's weights"]
     assert {part.exact for part in weights} == {certain}
 
