@@ -483,13 +483,19 @@ def test_a_vertical_range_is_set_by_hand_and_the_address_holds_it(open_page, as_
     assert "y=" not in page.url and scale(chart)[1] > 900
 
 
-def test_the_arrow_keys_move_the_cursor_and_the_values_are_told(open_page, as_researcher, trainer):
-    page = open_page(as_researcher)
+def walking(page, trainer):
+    """The chart of the reward, and its cursor with the focus."""
     page.goto(f"/runs/{trainer.run_id}")
     chart = page.locator("#chart-reward-mean")
     chart.locator("canvas").wait_for()
     walk = chart.get_by_role("slider", name="Reward: values, with the arrow keys")
     walk.focus()
+    return chart, walk
+
+
+def test_the_arrow_keys_move_the_cursor_and_the_values_are_told(open_page, as_researcher, trainer):
+    page = open_page(as_researcher)
+    chart, walk = walking(page, trainer)
     expect(walk).to_have_attribute("aria-valuetext", re.compile("^step 40: "))
     walk.press("Home")
     walk.press("ArrowRight")
@@ -510,12 +516,7 @@ def test_the_arrow_keys_move_the_cursor_and_the_values_are_told(open_page, as_re
 
 
 def test_the_cursor_stays_at_its_step_while_a_run_thins_its_points(open_page, as_researcher, trainer):
-    page = open_page(as_researcher)
-    page.goto(f"/runs/{trainer.run_id}")
-    chart = page.locator("#chart-reward-mean")
-    chart.locator("canvas").wait_for()
-    walk = chart.get_by_role("slider", name="Reward: values, with the arrow keys")
-    walk.focus()
+    chart, walk = walking(open_page(as_researcher), trainer)
     for key in ("PageDown", "PageDown", "PageDown", "ArrowLeft"):
         walk.press(key)
     place = int(walk.get_attribute("aria-valuenow"))
