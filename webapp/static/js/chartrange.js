@@ -47,7 +47,7 @@ export class RangeForm {
     this.ends[0].focus();
   }
 
-  /** What the board holds; while somebody writes, the fields stay. */
+  /** The fields show the range that the board holds; while somebody writes, they stay. */
   show() {
     const limits = this.chart.board.limits.get(this.chart.id);
     if (limits) this.element.hidden = false;

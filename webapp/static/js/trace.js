@@ -25,7 +25,7 @@ export function pointsOf(x, y, ends = { x: [], y: [] }) {
 /** `x` and `y` are {title, percent}; `points()` gives what `pointsOf` does. */
 export class Trace extends Chart {
   constructor(board, { x, y, points, ...rest }) {
-    super(board, { ...rest, id: "" }); // its vertical axis is no metric over steps
+    super(board, { ...rest, id: "" }); // its vertical axis does not show a metric over steps
     Object.assign(this, { x, y, points, at: null });
     this.body.tabIndex = 0;
     this.body.classList.add("trace");
