@@ -89,7 +89,7 @@ def test_the_spans_of_a_step_show_what_each_worker_did_meanwhile(
         reported.update(piece.name for piece in pieces)
         return timeline.spans_data(own, pieces)
 
-    monkeypatch.setattr(spans, "told", noting)
+    monkeypatch.setattr(spans, "spans_data", noting)
     make_async(async_config(AHEAD | {"workers": 2})).run()
     told = [event.data for event in events_of(tmp_path / "async") if event.data.kind == "spans"]
     assert len(told) == STEPS["steps"]

@@ -155,7 +155,7 @@ export class Board {
 export class Chart {
   constructor(board, { id = "", title, unit = "", help = "", percent = false, dots = false, lines, file, wait, below, across = () => "step", tools = [], actions = [] }) {
     Object.assign(this, { board, id, title, unit, help, percent, dots, lines, below, across, actions, file: file ?? title });
-    this.rangeForm = id ? new RangeForm(this) : null;
+    this.rangeForm = null; // until somebody sets the range: a page may have hundreds of charts
     this.walker = null; // once there is a plot
     this.visible = false;
     this.size = null; // until it is known
@@ -177,7 +177,7 @@ export class Chart {
     this.body.setAttribute("aria-label", `${title}: no data yet`);
     const heading = make("h3", "chart-title", title);
     if (unit) heading.append(make("span", "unit", ` ${unit}`));
-    this.element.append(make("header", "chart-head", heading, this.aid(), this.now, ...tools, this.enlarger(), this.menu()), ...(this.rangeForm ? [this.rangeForm.element] : []), make("div", "chart-stage", this.body, this.lacking), this.legend, this.foot, this.tip);
+    this.element.append(make("header", "chart-head", heading, this.aid(), this.now, ...tools, this.enlarger(), this.menu()), make("div", "chart-stage", this.body, this.lacking), this.legend, this.foot, this.tip);
   }
 
   aid() {
@@ -214,13 +214,13 @@ export class Chart {
   }
 
   menu() {
-    const changes = this.actions.length > 0 || Boolean(this.rangeForm);
+    const changes = this.actions.length > 0 || Boolean(this.id);
     const menu = make("details", "menu");
     menu.dataset.menu = "";
     const summary = make("summary", "btn ghost small icon-only", icon(changes ? "ellipsis" : "download"));
     summary.setAttribute("aria-label", changes ? `Download or change ${this.title}` : `Download ${this.title}`);
     const items = make("div", "menu-list");
-    const range = this.rangeForm ? [["Set the vertical range", () => this.rangeForm.open()]] : [];
+    const range = this.id ? [["Set the vertical range", () => this.ranger().open()]] : [];
     for (const [label, action] of [...this.downloads(), ...range, ...this.actions]) {
       const item = make("button", "menu-item", label);
       item.type = "button";
@@ -229,6 +229,14 @@ export class Chart {
     }
     menu.append(summary, items);
     return menu;
+  }
+
+  ranger() {
+    if (!this.rangeForm) {
+      this.rangeForm = new RangeForm(this);
+      this.element.querySelector(".chart-head").after(this.rangeForm.element);
+    }
+    return this.rangeForm;
   }
 
   downloads() {
@@ -279,7 +287,7 @@ export class Chart {
       this.plot.setScale("x", zoom ?? { min: low, max: high });
     });
     this.below?.(this.foot);
-    this.rangeForm?.show();
+    if (this.rangeForm || this.board.limits.has(this.id)) this.ranger().show();
     this.walker.follow();
     this.tell();
   }

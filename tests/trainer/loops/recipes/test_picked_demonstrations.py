@@ -90,7 +90,7 @@ def test_a_run_learns_what_was_picked_says_so_and_goes_on_with_the_same_after_a_
     half = configured("sft", steps=2, batch_size=2, data=asked, checkpoint={"every": 2})
     assert run(half, data, tiny_dir, tmp_path / "parts")
     with monkeypatch.context() as elsewhere:  # a machine with other rounding picks others
-        elsewhere.setattr("trainer.loops.recipes.sft.picked", lambda items, model, config: [0, 1, 2])
+        elsewhere.setattr("trainer.loops.recipes.sft.selected", lambda items, model, config: [0, 1, 2])
         assert run(config, data, tiny_dir, tmp_path / "parts", resume=True)
     ends = [metrics_of(tmp_path / name)[4, "eval/loss"] for name in ("whole", "parts")]
     assert ends[0] == pytest.approx(ends[1], abs=1e-6)

@@ -74,7 +74,9 @@ def test_on_a_card_nothing_is_said_of_running_alone(seven, has):
     assert "because a forecast can be wrong. It may end" in told and "alone" not in told
 
 
-@pytest.mark.parametrize(("machines", "config"), [((64, 64), LARGE), ((64,), LARGE | {"resources": {"memory_gb": 2}})])
+@pytest.mark.parametrize(
+    ("machines", "config"), [((64,) * 16, LARGE), ((64,), LARGE | {"resources": {"memory_gb": 2}})]
+)
 def test_it_is_said_to_run_alone_only_where_the_line_sees_to_it(seven, has, machines, config):
     has(*map(on_processors, machines))
     told = memory.warning(resolve("policy", config), seven)
@@ -84,7 +86,7 @@ def test_it_is_said_to_run_alone_only_where_the_line_sees_to_it(seven, has, mach
 @pytest.mark.parametrize(("rounded", "certain"), [("int8", False), ("model", True)])
 def test_rounded_weights_of_the_sampler_are_not_certain_to_be_as_large(seven, has, rounded, certain):
     has(on_processors(64))
-    config = FULL | {"model": {"lora": 8}, "sampler": {"precision": rounded, "push": "merged"}}
+    config = FULL | {"model": {"lora": {"rank": 8}}, "sampler": {"precision": rounded, "push": "merged"}}
     found = memory.shown_forecast(resolve("policy", config), seven).found
     weights = [part for process in found.processes for part in process.parts if part.label == "Sampler's weights"]
     assert {part.exact for part in weights} == {certain}

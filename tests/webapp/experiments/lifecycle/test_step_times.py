@@ -91,9 +91,9 @@ def test_a_waiting_run_says_when_its_turn_comes_and_how_long_it_takes(launch, ra
     assert waiting.takes_s == 60.0 * steps and waiting.starts_in_s == 60.0 * fresh(first).steps_total
     assert "alpha of Policy from rubrics (about" in waiting.reason
     assert ", and it takes about" in waiting.reason and waiting.reason.endswith(", as earlier runs did")
-    set_row(second, time_limit=timedelta(minutes=10))
+    set_row(second, time_limit=timedelta(minutes=2))
     [waiting] = waiting_reasons.waiting_runs(waiting_reasons.Holders(timezone.now()), Free())
-    assert waiting.takes_s == 600 and waiting.reason.endswith("takes about 10 min at most, because of its time limit")
+    assert waiting.takes_s == 120 and waiting.reason.endswith("takes about 2 min at most, because of its time limit")
 
 
 def test_the_page_has_the_time_until_the_process_says_it(launch, as_researcher):
