@@ -225,11 +225,11 @@ def test_what_an_owner_says_of_a_group_counts_at_once(company, team, eager, djan
 def test_an_owners_hand_stands_over_the_directory(company, team):
     groups.map_group(team.owner, "raters", Role.OWNER)
     anna = company.hire(team.annotator.user.email)
-    team = company.group("raters", anna)
+    raters = company.group("raters", anna)
     assert role_of(team.annotator.user.email, team.workspace) == Role.ANNOTATOR
     remove_member(team.owner, team.annotator)
-    company.patch(f"/Groups/{team['id']}", {"op": "remove", "path": "members"})
-    company.patch(f"/Groups/{team['id']}", {"op": "add", "path": "members", "value": [{"value": anna["id"]}]})
+    company.patch(f"/Groups/{raters['id']}", {"op": "remove", "path": "members"})
+    company.patch(f"/Groups/{raters['id']}", {"op": "add", "path": "members", "value": [{"value": anna["id"]}]})
     assert role_of(team.annotator.user.email, team.workspace) is None
 
 
@@ -331,9 +331,9 @@ def test_who_comes_back_finds_their_account_without_its_former_ways_in(company, 
 
 def test_directories_see_and_change_their_own_people_and_groups_alone(company, administrator):
     nia = company.hire("nia@example.org")
-    team = company.group("raters", nia)
+    raters = company.group("raters", nia)
     other = Company(*directories.create(administrator, "Okta", True, []))
-    for path in (f"/Users/{nia['id']}", f"/Groups/{team['id']}"):
+    for path in (f"/Users/{nia['id']}", f"/Groups/{raters['id']}"):
         for method in ("get", "delete"):
             assert other.ask(method, path).status_code == 404
         assert other.patch(path, {"op": "replace", "path": "externalId", "value": "x"}).status_code == 404
@@ -398,7 +398,7 @@ def test_a_directory_of_one_workspace_leaves_the_others_alone(limited, team):
 def test_a_directory_of_one_workspace_leaves_alone_who_has_since_come_to_belong_elsewhere(limited, team, how):
     groups.map_group(team.owner, "raters", Role.ANNOTATOR)
     nia, gone = limited.hire("nia@example.org"), limited.hire("gone@example.org", externalId="1")
-    team = limited.group("raters", nia)
+    raters = limited.group("raters", nia)
     limited.ask("delete", f"/Users/{gone['id']}")
     people = [User.objects.get(email=f"{each}@example.org") for each in ("nia", "gone")]
     for user in people:
@@ -418,7 +418,7 @@ def test_a_directory_of_one_workspace_leaves_alone_who_has_since_come_to_belong_
         body = {"schemas": [USER], "userName": "gone@example.org", "externalId": number}
         assert limited.ask("post", "/Users", body).status_code == 409
     assert list(User.objects.order_by("pk").values()) == before
-    limited.ask("delete", f"/Groups/{team['id']}")  # in its own workspace its requests are followed
+    limited.ask("delete", f"/Groups/{raters['id']}")  # in its own workspace its requests are followed
     assert role_of("nia@example.org", team.workspace) is None
 
 
