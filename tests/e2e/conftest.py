@@ -1,5 +1,6 @@
 """A running stack, and a browser to look at it."""
 
+import shlex
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,9 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from tests import schema
+from tests import fork_server, schema
 from tests.e2e.live import open_page, process, server, wait_for_scripts  # noqa: F401 - fixtures
-from tests.stack import Stack
+from tests.stack import ROOT, Stack
 from webapp.localstack.postgres import Postgres
 
 
@@ -26,8 +27,12 @@ def _shares_the_stack(item: pytest.Item) -> bool:
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
     """All services, with the demo's owner but without the demo's data. Each test brings its own data and model. If the schema of the
-    migrations is kept (`tests/schema.py`), the database starts with it, and `upgrade` finds nothing to do."""
-    running = Stack("--no-demo", var=_with_schema())
+    migrations is kept (`tests/schema.py`), the database starts with it, and `upgrade` finds nothing to do. The processes of runs and of
+    other jobs are forked from one that has loaded torch. Those of `test_two_nodes.py` start as in the product.
+    """
+    trainer = shlex.join(fork_server.command())
+    command = f"cd {shlex.quote(str(ROOT))} && exec env -u OMP_NUM_THREADS {trainer} job"
+    running = Stack("--no-demo", var=_with_schema(), env={"TRAINER_COMMAND": command})
     try:
         running.wait_until_up()
         yield running

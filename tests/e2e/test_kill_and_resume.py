@@ -60,9 +60,11 @@ def is_over(run: dict) -> bool:
 
 
 def process_of(stack: Stack, run_id: int) -> psutil.Process:
-    """The training process of a run of this stack. Another stack on the machine may have a run with the same number."""
+    """The process that Ray started for a run of this stack. The process that trains was forked, and is killed with it
+    (`tests/fork_server.py`). Another stack on the machine may have a run with the same number.
+    """
     for process in psutil.process_iter(["cmdline"]):
-        if process.info["cmdline"] and process.info["cmdline"][-3:] == ["-m", "trainer", "job"]:
+        if process.info["cmdline"] and process.info["cmdline"][-2:] == ["trainer", "job"]:
             try:
                 told = process.environ()
                 if (told.get("TOUCHSTONE_URL"), told.get("TOUCHSTONE_RUN_ID")) == (stack.url, str(run_id)):
