@@ -3,9 +3,9 @@ seconds; and programs that use the product, from one that has loaded Django and 
 a process and do not test its start.
 
 `command()` is a command for a setting or `subprocess`, to which the arguments of `python -m trainer` are added. Its process is a small one.
-It passes its streams, its environment and its folder on to the fork server, and ends as the forked process does. It passes SIGTERM on. If it
-is killed, the forked process is killed a moment later: who reads its output to the end knows that it is gone. The settings of Django are
-those of the environment in which the first such process was started.
+It passes its streams, its environment and its folder on to the fork server, and ends as the forked process does. It passes SIGTERM on. It
+leaves SIGINT to the forked process, which Ctrl-C reaches as well. If it is killed, the forked process is killed a moment later: who reads
+its output to the end knows that it is gone. The settings of Django are those of the environment in which the first such process was started.
 """
 
 import atexit
@@ -32,6 +32,7 @@ said = json.dumps([sys.argv[2:], dict(os.environ), os.getcwd()]).encode()
 socket.send_fds(to, [struct.pack(">q", len(said))], [0, 1, 2])
 to.sendall(said)
 signal.signal(signal.SIGTERM, lambda number, _: to.send(bytes([number])))
+signal.signal(signal.SIGINT, signal.SIG_IGN)
 answer = to.recv(8)
 code = struct.unpack(">q", answer)[0] if len(answer) == 8 else 1
 if code < 0:

@@ -1,0 +1,45 @@
+"""Importing this module imports the tests that the variable names: see `tests.xdist_workers`."""
+
+import gc
+import json
+import os
+import sys
+from contextlib import suppress
+
+import pytest
+
+from tests.xdist_workers import ARGUMENTS
+
+
+class Importer:
+    """Imports modules of tests and makes no tests of them."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self, session: pytest.Session) -> bool:
+        waiting = list(session.perform_collect(genitems=False))
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, pytest.Module):
+                with suppress(BaseException):  # the worker imports it again, and says what is wrong
+                    node.obj  # noqa: B018  imports it
+            elif isinstance(node, pytest.Collector):
+                waiting += node.ihook.pytest_make_collect_report(collector=node).result or ()
+        return True
+
+
+def load() -> None:
+    """The fork server has a line to say on its output, so pytest must be silent there."""
+    kept, silent = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 1)
+    try:
+        pytest.main([*json.loads(os.environ.pop(ARGUMENTS)), "-n0"], plugins=[Importer()])
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(silent)
+    gc.collect()
+    gc.freeze()
+
+
+load()
