@@ -68,12 +68,12 @@ def test_the_list_costs_the_same_whatever_the_number_of_runs(launch, page):
 
 
 def test_the_list_shows_the_gain_and_filters_by_state_and_words(launch, page):
-    seed_run(launch(name="alpha"), steps=20, state="finished")
-    launch(name="beta")
+    seed_run(launch(name="kestrel"), steps=20, state="finished")
+    launch(name="osprey")
     shown = page.get("/experiments?state=finished").content.decode()
-    assert "alpha" in shown and "beta" not in shown and "0.312" in shown
-    shown = page.get("/experiments?q=BET").content.decode()
-    assert "beta" in shown and "alpha" not in shown
+    assert "kestrel" in shown and "osprey" not in shown and "0.312" in shown
+    shown = page.get("/experiments?q=OSP").content.decode()
+    assert "osprey" in shown and "kestrel" not in shown
     assert "No run matches" in page.get("/experiments?experiment=abc").content.decode()
 
 
