@@ -206,7 +206,6 @@ MAX_RUNNING_RUNS = ENV.max_running_runs or (None if ENV.ray_address else max(1, 
 TRAINER_COMMAND = ENV.trainer_command or _trainer(sys.executable)
 # Without its own command, a run that samples with vLLM starts where vLLM is: in this environment (`make gpu`), else in the one that `make
 # vllm` makes, whose torch has no CUDA.
-# environment that `make vllm` makes, whose torch has no CUDA.
 _VLLM_BESIDE = find_spec("vllm") is not None
 VLLM_ENVIRONMENT = None if ENV.trainer_command else BASE_DIR / ".venv-vllm"
 VLLM_TRAINER_COMMAND = ENV.trainer_command or _trainer(

@@ -1,8 +1,7 @@
 """The counts of a version that recipes need: `trainer.contracts.training_counts` over its examples, by split.
 
 They are counted when somebody first asks, and kept, because a version never changes. A worker counts a large version. The tags and domains
-of
-the training examples are counted too, so that a config can name them without reading the examples.
+of the training examples are counted too, so that a config can name them without reading the examples.
 """
 
 from collections import Counter

@@ -6,7 +6,7 @@ from functools import cached_property
 from trainer.config import FieldProblem, RecipeConfig
 from trainer.memory.advice import advice, cache_problem, problem
 from trainer.memory.forecast import Device, Forecast, MemoryPart, Process, forecast
-from trainer.memory.shape import GIB, ShapeUnknown
+from trainer.memory.shape import GIB, ModelShape, ShapeUnknown
 from webapp.core.distributed import cluster
 from webapp.inference.folders.shapes import shape_of
 from webapp.inference.models import RegisteredModel
@@ -59,8 +59,9 @@ def shown_forecast(config: RecipeConfig, model: RegisteredModel | None) -> Shown
     if model is None:
         return ShownForecast(unknown="choose a model first")
     try:
-        found = forecast(config, shape_of(model), device())
-        return ShownForecast(found, warning=warning(config, model) if found.possible else "")
+        shape = shape_of(model)
+        found = forecast(config, shape, device())
+        return ShownForecast(found, warning=_warning(config, shape, found) if found.possible else "")
     except ShapeUnknown as error:
         return ShownForecast(unknown=str(error))
 
@@ -88,14 +89,16 @@ def warning(config: RecipeConfig, model: RegisteredModel) -> str:
         shape = shape_of(model)
     except ShapeUnknown:
         return ""
-    there = device()
-    found = forecast(config, shape, there)
-    if there is None or found.fits:
+    return _warning(config, shape, forecast(config, shape, device()))
+
+
+def _warning(config: RecipeConfig, shape: ModelShape, found: Forecast) -> str:
+    if found.device is None or found.fits:
         return ""
     alone = (
         "It starts once no other run or job has memory, and runs alone. It" if _alone(config, found.needed) else "It"
     )
-    why = problem(found, advice(config, shape, there)).rstrip(".")
+    why = problem(found, advice(config, shape, found.device)).rstrip(".")
     return f"By the forecast, {why}. You can launch it all the same, because a forecast can be wrong. {alone} may end for lack of memory"
 
 
