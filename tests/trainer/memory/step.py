@@ -2,6 +2,9 @@
 
 CONFIG is the config of an sft run as JSON. Prints for each the difference between the most memory that its process had during a step and
 the memory that it had before, in bytes. The processes are forks, so that libraries are imported once. The parent computes nothing.
+
+Pages of files do not count. They are the code of libraries that the step uses first. The kernel maps as much around each such place as it
+happens to have read already: tens of MB, and more after a new installation.
 """
 
 import gc
@@ -27,7 +30,7 @@ def a_step(config: Any, tokens: int) -> int:
     """The difference between the most memory that this process had during a step and the memory that it had before, in bytes."""
     wanted = AutoConfig.for_model("llama", **{key: value for key, value in MIDDLE.items() if key != "model_type"})
     gc.collect()
-    before = resident("VmRSS")
+    before, files = resident("VmRSS"), resident("RssFile")
     Path("/proc/self/clear_refs").write_text("5")  # forgets the highest value so far
     learner = Learner(AutoModelForCausalLM.from_config(wanted), config, reference=False)
     row = Marked(tuple(i % 7999 for i in range(tokens + 1)), range(1, tokens + 1))
@@ -38,7 +41,7 @@ def a_step(config: Any, tokens: int) -> int:
             learner.measure([each])[0].logp_T.mean().neg().backward()
         learner.clip(1.0)
         learner.end_update()
-    return resident("VmHWM") - before
+    return resident("VmHWM") - before - (resident("RssFile") - files)
 
 
 def main(tokens: str, *configs: str) -> None:

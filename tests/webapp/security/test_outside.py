@@ -58,7 +58,9 @@ def test_a_confined_child_answers_refuses_and_ends():
 def test_a_parquet_bomb_takes_no_memory_of_the_web_process_and_is_refused_at_its_field(team, tmp_path, where):
     script = ApiClient(team.researcher)
     content = bomb(tmp_path / "bomb.parquet").read_bytes()
-    inspection.given(tmp_path / "bomb.parquet", "warm.jsonl", "table")  # so that the fork server is there
+    small = SimpleUploadedFile("small.jsonl", b'{"prompt": "Hi"}\n')
+    # so that all modules and the fork server are there
+    assert script.client.post("/api/v1/datasets/preview", {"file": small}).status_code == 200
     before = psutil.Process().memory_info().rss
     file = SimpleUploadedFile("bomb.parquet", content)
     answer = script.client.post(f"/api/v1/datasets/{where}", {"file": file, "name": "bombs"})
