@@ -41,15 +41,22 @@ def problem(folder: Path, rows: object) -> str:
     """The reason why the tokenizer of `folder` does not fit weights with so many `rows`; empty if it may fit.
 
     A tokenizer that is too large is not read here; the run looks at it when it loads the model. Raises OSError, and ValueError for a
-    file that is not JSON.
+    file that is not JSON, or is nested too deep.
     """
     file = folder / "tokenizer.json"
     if not isinstance(rows, int) or not file.is_file() or file.stat().st_size > MAX_JSON_BYTES:
         return ""
-    tokens = _tokens(json.loads(file.read_text(encoding="utf-8")))
+    tokens = _tokens(_told(file))
     if tokens <= rows:
         return ""
     return f"its tokenizer is another model's: it has {counted(tokens, 'tokens')}, and the weights know {rows:,}"
+
+
+def _told(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise ValueError(str(error)) from error
 
 
 def speaks_otherwise(teacher: RegisteredModel, model: RegisteredModel) -> str:
@@ -86,11 +93,14 @@ def _vocabulary(folder: Path) -> dict[str, int] | None:
     file = folder / "tokenizer.json"
     if not file.is_file() or file.stat().st_size > MAX_JSON_BYTES:
         return None
-    told = json.loads(file.read_text(encoding="utf-8"))
-    vocab = told.get("model", {}).get("vocab") if isinstance(told, dict) else None
-    if not isinstance(vocab, dict):
+    told = _told(file)
+    model, added = (told.get("model"), told.get("added_tokens", [])) if isinstance(told, dict) else (None, None)
+    vocab = model.get("vocab") if isinstance(model, dict) else None
+    if not isinstance(vocab, dict) or not isinstance(added, list):
         return None
-    return vocab | {each["content"]: each["id"] for each in told.get("added_tokens", [])}
+    entries = [*vocab.items(), *((each.get("content"), each.get("id")) for each in added if isinstance(each, dict))]
+    usual = all(isinstance(text, str) and isinstance(number, int) for text, number in entries)
+    return dict(entries) if usual else None
 
 
 def _tokens(told: Any) -> int:

@@ -248,6 +248,9 @@ def test_a_tokenizer_of_another_model(api, folder):
     (folder / "tokenizer.json").write_text(json.dumps(added))
     (field,) = api.post("/models", body | {"name": "other"}).json()["error"]["fields"]
     assert "it has 9 tokens" in field["message"]
+    (folder / "tokenizer.json").write_text("[" * 200_000)
+    (field,) = api.post("/models", body | {"name": "other"}).json()["error"]["fields"]
+    assert "its tokenizer.json cannot be read" in field["message"]
 
 
 def test_a_reward_model_with_another_tokenizer(launch, team, api, version, model, folder):
@@ -295,8 +298,9 @@ def test_a_tokenizer_that_nobody_recorded_is_measured_against_the_weights(team, 
         workspace=team.workspace, name="a", source="run", format="peft", base=model, path=str(folder)
     )
     assert "old cannot be loaded" in tokenizers.unloadable(laid), "what it is laid on is loaded, too"
-    (folder / "tokenizer.json").write_text("{")
-    assert "cannot be read" in tokenizers.unloadable(model)
+    for broken in ("{", "[" * 200_000):
+        (folder / "tokenizer.json").write_text(broken)
+        assert "the tokenizer of old cannot be read" in tokenizers.unloadable(model)
 
 
 def test_an_adapter_without_its_base(api, folder):

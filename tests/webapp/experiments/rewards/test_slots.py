@@ -163,3 +163,20 @@ def test_a_teacher_of_another_vocabulary_is_refused_at_its_field(team, launch, t
     assert "another vocabulary" in speaks_otherwise(adapted, pupil), "an adapter has the tokens of what it lies on"
     (tmp_path / "far" / "tokenizer.json").unlink()
     assert speaks_otherwise(far, pupil) == "", "nobody knows here; the run looks itself"
+
+
+UNREADABLE = [
+    pytest.param("[" * 200_000, id="nested too deep"),
+    '{"model": []}',
+    '{"model": {"vocab": {"a": []}}}',
+    '{"model": {"vocab": {"a": 0}}, "added_tokens": [{"id": 9}]}',
+    '{"model": {"vocab": {"a": 0}}, "added_tokens": {}}',
+]
+
+
+@pytest.mark.parametrize("told", UNREADABLE)
+def test_a_vocabulary_that_cannot_be_read_is_left_to_the_run(team, tmp_path, told):
+    pupil = speaking(team, tmp_path / "pupil", "pupil", {"a": 0})
+    odd = speaking(team, tmp_path / "odd", "odd", {"a": 0})
+    (tmp_path / "odd" / "tokenizer.json").write_text(told)
+    assert speaks_otherwise(odd, pupil) == speaks_otherwise(pupil, odd) == ""
