@@ -5,7 +5,7 @@ checkpoint that is evaluated within a run is evaluated by the run's own process.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from webapp.core.distributed.ray_client import JobResources
@@ -20,7 +20,8 @@ from . import resources, together
 @dataclass(frozen=True)
 class Claimant:
     """A run or a job: one of `run` and `job` is set. `since`: when it was asked for; `asks`: what it asks of the cluster, or has.
-    `expected`: nobody has asked for its memory; it is what it is expected to need."""
+    `expected`: nobody has asked for its memory; it is what it is expected to need. `beside`: the other runs of its process, if it has a
+    place."""
 
     workspace_id: int
     since: datetime
@@ -28,6 +29,7 @@ class Claimant:
     run: Run | None = None
     job: WeightsJob | None = None
     expected: bool = False
+    beside: tuple[Run, ...] = ()
 
     @property
     def row(self) -> Run | WeightsJob:
@@ -107,5 +109,7 @@ def waiting() -> list[Claimant]:
 
 def placed() -> list[Claimant]:
     """All that have a place, with their names; one for runs that train together."""
-    runs = together.by_process(launched(ALIVE).with_names().defer("config").order_by("id"))
-    return [*_of_runs(runs), *_of_jobs(weights_line.placed().order_by("id"))]
+    runs = list(together.processes(launched(ALIVE).with_names().defer("config").order_by("id")))
+    firsts = _of_runs(first for first, *_ in runs)
+    found = [replace(each, beside=tuple(others)) for each, (_, *others) in zip(firsts, runs, strict=True)]
+    return [*found, *_of_jobs(weights_line.placed().order_by("id"))]

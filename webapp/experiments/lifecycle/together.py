@@ -28,11 +28,15 @@ def own_job(run: Run) -> str:
 
 def by_process(runs: Iterable[Run]) -> Iterator[Run]:
     """One run for each process."""
-    seen = set()
+    return (first for first, *_ in processes(runs))
+
+
+def processes(runs: Iterable[Run]) -> Iterable[list[Run]]:
+    """The runs of each process, in the order of their first ones."""
+    found: dict[str, list[Run]] = {}
     for run in runs:
-        if (name := process(run)) not in seen:
-            seen.add(name)
-            yield run
+        found.setdefault(process(run), []).append(run)
+    return found.values()
 
 
 def is_waited_for(run: Run) -> bool:

@@ -43,17 +43,24 @@ class Holders:
     def __init__(self, now: datetime) -> None:
         self.now = now
         self.all = claimants.placed()
-        silent = [each.run for each in self.all if each.run and estimates.seconds_left(each.run, now) is None]
+        runs = [run for each in self.all if each.run for run in (each.run, *each.beside)]
+        silent = [run for run in runs if estimates.seconds_left(run, now) is None]
         self._paces = step_times.step_s([run for run in silent if run.state in (Run.State.STARTING, Run.State.RUNNING)])
 
     def left(self, each: Claimant) -> float | None:
+        """Seconds until its place is free. Runs that train together have one place until the last of them is over."""
         if each.job:
             return estimates.left_of_job(each.job, self.now)
         if each.run is None:
             return None
-        said = estimates.seconds_left(each.run, self.now)
-        found = step_times.seconds_left(each.run, self._paces.get(each.run.pk)) if said is None else said
-        return within_limit(each.run, found, self.now)
+        known = [self._left_of(run) for run in (each.run, *each.beside)]
+        found = [seconds for seconds in known if seconds is not None]
+        return max(found) if len(found) == len(known) else None
+
+    def _left_of(self, run: Run) -> float | None:
+        said = estimates.seconds_left(run, self.now)
+        found = step_times.seconds_left(run, self._paces.get(run.pk)) if said is None else said
+        return within_limit(run, found, self.now)
 
     def of(self, workspace_id: int) -> list[Claimant]:
         return [each for each in self.all if each.workspace_id == workspace_id]

@@ -10,7 +10,7 @@ from tests.webapp.experiments.conftest import ray as ray_server  # noqa: F401 - 
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
 from webapp.experiments import serializers
-from webapp.experiments.lifecycle import estimates, jobs, line_page, waiting_line, waiting_reasons
+from webapp.experiments.lifecycle import estimates, jobs, line_page, together, waiting_line, waiting_reasons
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.lifecycle.line_order import Free
 from webapp.experiments.models import Experiment, Run
@@ -121,6 +121,23 @@ def test_a_run_takes_no_longer_than_its_time_limit_lets_it(launch):
         and serializers.within_limit(fresh(second), 30.0, now) == 30.0
     )
     assert serializers.within_limit(fresh(second), None, now) is None, "what is not known stays so"
+
+
+def test_a_place_of_runs_that_train_together_is_free_when_the_last_of_them_is_over(launch):
+    limited, guest, waiting = launch(name="alpha"), launch(), launch()
+    for run in (limited, guest):
+        says(run, 3 * 3600, carried_by=together.own_job(limited))
+    begun = timezone.now() - timedelta(minutes=4)
+    Run.objects.filter(pk=limited.pk).update(time_limit=timedelta(minutes=10), begun_at=begun)
+    Run.objects.filter(pk=waiting.pk).update(next_try_at=None)
+    waiting_line.tell()
+    assert "alpha of Policy from rubrics (about 3 hours left)" in fresh(waiting).state_reason
+    Run.objects.filter(pk=guest.pk).update(time_limit=timedelta(minutes=14), begun_at=begun)
+    waiting_line.tell()
+    assert "(about 10 min left)" in fresh(waiting).state_reason
+    Run.objects.filter(pk=guest.pk).update(eta_s=None)
+    waiting_line.tell()
+    assert "left)" not in fresh(waiting).state_reason, "nobody knows how long the guest takes"
 
 
 def test_what_stands_still_or_has_said_nothing_has_no_time(launch):
