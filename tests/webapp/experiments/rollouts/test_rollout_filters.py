@@ -73,6 +73,20 @@ def test_by_value_of_a_part(judged):
     assert found(judged, part="' OR 1=1 --") == []
 
 
+def test_by_a_verdict_and_by_columns_at_once(judged):
+    def held(met):
+        return [{"text": "Names a colour", "verdict": {"criterion_id": "c1", "met": met}}]
+
+    for index, met in enumerate((True, False, True, None)):
+        Rollout.objects.filter(index=index).update(content={"criteria": held(met)})
+    assert found(judged, verdict="met") == [0, 2]
+    assert found(judged, part="judge", low=1.5, verdict="met") == [0], "a verdict and a part"
+    assert found(judged, part="judge", low=1.5, criterion="c1", verdict="unmet") == [1]
+    assert found(judged, excluded=True, criterion="Names a colour") == [3]
+    assert found(judged, excluded=False, criterion="Names a colour", verdict="missing") == []
+    assert found(judged, between=("verifier", "judge"), apart=0.75, verdict="met", part="judge", high=5.0) == [2]
+
+
 def test_by_being_left_out(judged):
     assert found(judged, excluded=True) == [3]
     assert found(judged, excluded=False) == [0, 1, 2]
