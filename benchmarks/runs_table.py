@@ -2,7 +2,8 @@
 
 Starts a Postgres of its own in a temporary folder and fills it with runs: the whole config of the policy recipe and 24 metrics each,
 200 experiments, tags, a tenth archived, and another workspace with a tenth as many. Then it asks for pages in this process as a
-browser would (the HTML of 50 rows with every query of it, without the network), each several times, first and following pages.
+browser would (the HTML of 50 rows with every query of it, without the network), each several times, first and following pages. The time of
+the processors for a page, of this process and the database together, hardly depends on what else runs on the machine.
 """
 
 import argparse
@@ -19,13 +20,15 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import describe
+from benchmarks.machine import cpu_seconds, describe
 from webapp.localstack.postgres import Postgres
 
 RUNS = 100_000
 ROUNDS = 8
 METRICS = 24
 COLUMNS = "state,step,result,config.optim.lr,eval/score0,max(eval/score0),config.seed,took"
+FEW = "state:finished tag:ablation config.optim.lr<1e-5 eval/score0>0.97"
+MANY = "-tag:ablation max(eval/score2)>0.1"
 PAGES = {
     "newest": {},
     "by a metric": {"sort": "-eval/score0"},
@@ -36,15 +39,22 @@ PAGES = {
     "by time taken": {"sort": "-took"},
     "one state": {"q": "state:failed"},
     "config and metric": {"q": "config.optim.lr<1e-5 eval/score0>0.9"},
-    "few, by a metric": {
-        "q": "state:finished tag:ablation config.optim.lr<1e-5 eval/score0>0.97",
-        "sort": "-eval/score1",
-    },
-    "many, by a metric": {"q": "-tag:ablation max(eval/score2)>0.1", "sort": "-eval/score3"},
+    "few, by a metric": {"q": FEW, "sort": "-eval/score1"},
+    "many, by a metric": {"q": MANY, "sort": "-eval/score3"},
     "grouped by tag": {"group": "tag"},
     "grouped by seed, by a metric": {"group": "config.seed", "sort": "-eval/score0"},
     "grouped by many values": {"group": "config.optim.lr"},
     "few, grouped": {"q": "tag:ablation config.optim.lr<1e-5 eval/score0>0.97", "group": "config.seed"},
+    "grouped by tag, in its order": {"group": "tag", "sort": "tag"},
+    "grouped by experiment": {"group": "experiment", "sort": "experiment"},
+    "grouped by model, by a metric": {"group": "model", "sort": "-max(eval/score0)"},
+    "grouped by state": {"group": "state"},
+    "folded": {"fold": "seeds"},
+    "folded, by a metric": {"fold": "seeds", "sort": "-eval/score0"},
+    "folded, by a metric's best": {"fold": "seeds", "sort": "max(eval/score1)"},
+    "folded, by a config value": {"fold": "seeds", "sort": "config.optim.lr"},
+    "folded, few, by a metric": {"fold": "seeds", "q": FEW, "sort": "-eval/score1"},
+    "folded, many, by a metric": {"fold": "seeds", "q": MANY, "sort": "-eval/score3"},
     "none, by a metric": {"q": "tag:ablation eval/score0>2", "sort": "-eval/score1"},
     "words": {"q": "sweep-77"},
     "not a word of config": {"q": "-config.model.name:none age<100d"},
@@ -93,12 +103,14 @@ def _measure(runs: int, rounds: int) -> None:
     client, values = filled(runs, METRICS)
     print(describe())
     print(f"{runs:,} runs, {values:,} values; a page of 50 rows, first and second, ms")
-    print(f"{'':32}{'p50':>8}{'p95':>8}{'worst':>8}")
+    print(f"{'':32}{'p50':>8}{'p95':>8}{'worst':>8}{'processors':>12}")
     everything: list[float] = []
     for label, query in PAGES.items():
+        before = cpu_seconds(os.getpid())
         took = asked(client, query, rounds)
+        used = 1000 * (cpu_seconds(os.getpid()) - before) / (len(took) + 1)
         everything += took
-        print(f"{label:32}{_at(took, 0.5):8.1f}{_at(took, 0.95):8.1f}{max(took):8.1f}")
+        print(f"{label:32}{_at(took, 0.5):8.1f}{_at(took, 0.95):8.1f}{max(took):8.1f}{used:12.1f}", flush=True)
     counted = [_timed(client, "/experiments/count", {"q": PAGES["many, by a metric"]["q"]}) for _ in range(rounds)]
     print(f"{'how many, beside the page':32}{_at(counted, 0.5):8.1f}{_at(counted, 0.95):8.1f}{max(counted):8.1f}")
     p95 = _at(everything, 0.95)
