@@ -5,14 +5,19 @@ import io
 import json
 import re
 from collections import Counter
+from copy import deepcopy
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from django.db import transaction
+from django.test import override_settings
 
+from tests.team import Team, make_team
 from tests.webapp.annotation.seed import make_annotators
-from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
+from tests.webapp.inference.conftest import THIS_MACHINE, make_endpoint, serving
 from trainer.contracts import Criterion, Example, Message, Preference, Reason, Response, Rubric
+from trainer.judges import client
 from webapp.annotation.people import services as participants
 from webapp.annotation.projects import services as projects
 from webapp.annotation.projects import task_services as making
@@ -30,6 +35,8 @@ from webapp.judging.models import Verdict
 from .test_studies import answer, staffed
 
 pytestmark = pytest.mark.django_db
+IN_NONE = ("study", "rubric_audit", "grade_or_compare")
+IN_LEADERBOARDS = [name for name in RECIPES if name not in IN_NONE]
 EVIL = "<script>alert(1)</script>"
 CRITERIA = (Criterion(id="c1", text=f"Says why {EVIL}", points=2), Criterion(id="c2", text="Is kind", points=1))
 
@@ -100,11 +107,15 @@ JUDGES = {
 }
 
 
-@pytest.fixture
-def ran(team, chat_server, endpoint, settings):  # noqa: F811
-    """`ran(recipe)`: an evaluation by that recipe on the same examples, which has run with judges over the chat server."""
-    settings.DIVERSITY_COMMAND = ["false"]
-    chat_server.answer = reply
+def carried_out(row: Evaluation) -> Evaluation:
+    running.run(row.pk)
+    row.refresh_from_db()
+    assert row.state == "finished", row.problem
+    return row
+
+
+def ran(team, endpoint, recipe: str) -> Evaluation:
+    """An evaluation by that recipe on the same examples, which has run with judges over the chat server."""
     made = {
         kind: create_judge(team.researcher, name=kind, spec={"kind": kind, "retries": 0, **more}, endpoint=endpoint).pk
         for kind, more in JUDGES.items()
@@ -131,12 +142,6 @@ def ran(team, chat_server, endpoint, settings):  # noqa: F811
         "pass_rate": {"writers": [{"endpoint": endpoint.pk}], "samples": 2, "judge": made["checklist"]},
     }
 
-    def carried_out(row: Evaluation) -> Evaluation:
-        running.run(row.pk)
-        row.refresh_from_db()
-        assert row.state == "finished", row.problem
-        return row
-
     def _ran(recipe: str) -> Evaluation:
         if recipe == "study":
             project = studies.make(team.researcher, _ran("rubricbench"), name="Study")
@@ -145,22 +150,45 @@ def ran(team, chat_server, endpoint, settings):  # noqa: F811
         config = configs[recipe] if recipe in configs else collected(team, version)
         return carried_out(services.create(team.researcher, recipe=recipe, config=config, dataset=version, name=EVIL))
 
-    _ran.carried_out = carried_out  # type: ignore[attr-defined]
-    return _ran
+    return _ran(recipe)
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_it_runs_again_from_its_stored_config_and_asks_nothing(team, ran, recipe):
-    row = ran(recipe)
+@pytest.fixture(scope="module", params=[*IN_LEADERBOARDS, *IN_NONE])
+def kept(making, request):
+    """A finished evaluation by each recipe. It is made once for the tests of this recipe, which follow each other."""
+    reached = override_settings(ENDPOINT_NETWORKS=THIS_MACHINE, DIVERSITY_COMMAND=["false"])
+    with serving() as server, reached, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "FIRST_PAUSE_S", 0.001)
+        server.answer = reply
+        alone = transaction.atomic()
+        with making():
+            alone.__enter__()
+            team = make_team()
+            row = ran(team, make_endpoint(team, server), request.param)
+        yield team, row.pk
+        with making():
+            transaction.set_rollback(True)
+            alone.__exit__(None, None, None)
+
+
+@pytest.fixture
+def team(db, kept) -> Team:
+    return deepcopy(kept[0])
+
+
+@pytest.fixture
+def row(db, kept) -> Evaluation:
+    return Evaluation.objects.get(pk=kept[1])
+
+
+def test_it_runs_again_from_its_stored_config_and_asks_nothing(team, row):
     before = Verdict.objects.count()
-    again = ran.carried_out(services.rerun(team.researcher, row))
+    again = carried_out(services.rerun(team.researcher, row))
     assert (again.config, again.benchmark, again.rerun_of_id) == (row.config, row.benchmark, row.pk)
     assert again.results == row.results and Verdict.objects.count() == before
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_its_exports_are_whole_and_need_nothing_beside_themselves(ran, recipe, as_researcher):
-    row = ran(recipe)
+def test_its_exports_are_whole_and_need_nothing_beside_themselves(row, as_researcher):
     whole = json.loads(b"".join(as_researcher.get(f"/evaluations/{row.pk}/export/json").streaming_content))
     assert whole["results"] == json.loads(json.dumps(row.results)) and whole["config"] == row.config
     assert [case["number"] for case in whole["cases"]] == list(range(1, row.cases.count() + 1))
@@ -188,9 +216,7 @@ def numbers(results):
             yield from ((block["title"], point[axis]) for axis in ("x", "y"))
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_every_number_has_its_n_and_interval_and_leads_to_the_cases_behind_it(ran, recipe, as_researcher):
-    row = ran(recipe)
+def test_every_number_has_its_n_and_interval_and_leads_to_the_cases_behind_it(row, as_researcher):
     page = as_researcher.get(f"/evaluations/{row.pk}").content.decode()
     for where, cell in numbers(row.results):
         if cell["value"] is None:
@@ -208,11 +234,9 @@ def test_every_number_has_its_n_and_interval_and_leads_to_the_cases_behind_it(ra
         assert f'/evaluations/{row.pk}/cases{query and "?" + query}"' in page, (where, cell)
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_its_results_are_data_with_every_number_and_open_as_a_table(ran, recipe, as_researcher):
-    row = ran(recipe)
+def test_its_results_are_data_with_every_number_and_open_as_a_table(row, as_researcher):
     found = as_researcher.get(f"/api/v1/evaluations/{row.pk}/results").json()
-    assert found["recipe"] == recipe and found["other"] == [], "every block has a section"
+    assert found["recipe"] == row.recipe and found["other"] == [], "every block has a section"
     listed = [each for name, rows in found.items() if isinstance(rows, list) and name != "notes" for each in rows]
     said = Counter((each["value"], each["low"], each["high"], each["n"], each["why"]) for each in listed)
     said[tuple(found["headline"][name] for name in ("value", "low", "high", "n", "why"))] += 1
@@ -227,26 +251,21 @@ def test_its_results_are_data_with_every_number_and_open_as_a_table(ran, recipe,
     assert as_researcher.get(f"/api/v1/evaluations/{row.pk}/results/csv").content == table.content
     document = as_researcher.get("/api/v1/openapi.json").json()["components"]["schemas"]
     schema = next(
-        each for each in document.values() if each.get("properties", {}).get("recipe", {}).get("const") == recipe
+        each for each in document.values() if each.get("properties", {}).get("recipe", {}).get("const") == row.recipe
     )
     assert set(schema["properties"]) == set(found)
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
 @pytest.mark.parametrize("kind", ["pairwise", "grading"])
-def test_its_cases_become_tasks_for_people(team, ran, recipe, kind):
-    row = ran(recipe)
-    project = asking.make_tasks(team.researcher, row, [], name=f"{recipe} {kind}", kind=kind)
+def test_its_cases_become_tasks_for_people(team, row, kind):
+    project = asking.make_tasks(team.researcher, row, [], name=f"{row.recipe} {kind}", kind=kind)
     making.make(project.pk)
     project.refresh_from_db()
     assert project.state == "open" and project.tasks_total >= 3
 
 
-@pytest.mark.parametrize(
-    "recipe", [name for name in RECIPES if name not in ("study", "rubric_audit", "grade_or_compare")]
-)
-def test_it_stands_in_a_leaderboard_with_its_frozen_settings(ran, recipe, as_researcher):
-    row = ran(recipe)
+@pytest.mark.parametrize("kept", IN_LEADERBOARDS, indirect=True)
+def test_it_stands_in_a_leaderboard_with_its_frozen_settings(row, as_researcher):
     board = as_researcher.get(f"/api/v1/leaderboards/{row.benchmark}").json()
-    assert board["rows"] and board["measure"] == RECIPES[recipe].measure
-    assert not set(RECIPES[recipe].schema.tried) & set(board["settings"]) and board["rows"][0]["cell"]["n"]
+    assert board["rows"] and board["measure"] == RECIPES[row.recipe].measure
+    assert not set(RECIPES[row.recipe].schema.tried) & set(board["settings"]) and board["rows"][0]["cell"]["n"]

@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ipaddress import ip_network
 
 import pytest
@@ -11,13 +13,12 @@ from trainer.judges import client
 from webapp.inference.endpoints import services
 
 KEY = "sk-only-for-tests-0123456789"
+THIS_MACHINE = (ip_network("127.0.0.0/8"),)
 
 
-@pytest.fixture
-def chat_server(settings, monkeypatch):
+@contextmanager
+def serving() -> Iterator[ChatServer]:
     """A server in its own thread, because the code under test has its own event loop."""
-    settings.ENDPOINT_NETWORKS = (ip_network("127.0.0.0/8"),)
-    monkeypatch.setattr(client, "FIRST_PAUSE_S", 0.001)
     server, started, loop = ChatServer(key=KEY), threading.Event(), asyncio.new_event_loop()
     stop = asyncio.Event()
 
@@ -36,7 +37,19 @@ def chat_server(settings, monkeypatch):
 
 
 @pytest.fixture
+def chat_server(settings, monkeypatch):
+    settings.ENDPOINT_NETWORKS = THIS_MACHINE
+    monkeypatch.setattr(client, "FIRST_PAUSE_S", 0.001)
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
 def endpoint(team, chat_server):
+    return make_endpoint(team, chat_server)
+
+
+def make_endpoint(team, chat_server: ChatServer):
     return services.create_endpoint(
         team.researcher, "chat", name="judge", url=chat_server.url, model="tiny", secret=KEY, retries=0
     )
