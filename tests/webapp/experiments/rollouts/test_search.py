@@ -121,7 +121,7 @@ def test_with_other_filters_and_orders(put, run):
 def test_pages_have_no_gap_and_no_repeat(put, run, text, filters, monkeypatch):
     monkeypatch.setattr(queries, "MAX_LOOKED_AT", 3)
     monkeypatch.setattr(queries, "MAX_LOOKS", 2)
-    for number in range(1, 30):
+    for number in range(1, 16):
         put(run, number * 1000, "red fox" if number % 3 else "fox red", part_values={"judge": 1.0})
     wanted, pages, cursor = RolloutQuery(text=text, **filters), [], None
     while True:
@@ -129,7 +129,7 @@ def test_pages_have_no_gap_and_no_repeat(put, run, text, filters, monkeypatch):
         pages += [row.pk for row in page.items]
         if (cursor := page.next) is None:
             break
-    fitting = [number * 1000 for number in range(1, 30) if text == "red" or number % 3]
+    fitting = [number * 1000 for number in range(1, 16) if text == "red" or number % 3]
     assert sorted(pages) == fitting
 
 
@@ -207,21 +207,21 @@ def test_a_search_leaves_out_what_waits_for_workers_and_says_how_much(put, run, 
 @pytest.mark.parametrize("few", [0, 500])
 def test_blocks_that_are_merged_during_a_search_lose_nothing(put, run, monkeypatch, few):
     monkeypatch.setattr(searching, "FEW", few)
-    for number in range(1, 40):
+    for number in range(1, 14):
         put(run, number, "red" if number % 2 else "blue")
     indexing.index(run.pk)
-    real, more = searching._places, [40, 42]
+    real, more = searching._places, [14, 16]
 
     def merging(hits):
         if more:
             monkeypatch.setattr(blocks, "to_merge", lambda them: len(list(them)))
             put(run, more.pop(0), "blue")
             indexing.index(run.pk)
-            assert WordBlock.objects.get().size >= 40
+            assert WordBlock.objects.get().size >= 14
         return real(hits)
 
     monkeypatch.setattr(searching, "_places", merging)
-    assert found(run, "red", sort="-reward", phase="train") == list(range(39, 0, -2))
+    assert found(run, "red", sort="-reward", phase="train") == list(range(13, 0, -2))
     assert not more
 
 
