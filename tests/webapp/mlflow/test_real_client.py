@@ -1,16 +1,15 @@
 """MLflow's own client, and the callback of transformers, in separate processes. They log to Touchstone because of MLFLOW_TRACKING_URI
-alone.
+alone. The processes are forked from one that has loaded these libraries, because loading them takes up to ten processor seconds.
 """
 
 import os
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
-from tests import client_packages
+from tests import client_packages, fork_server
 from tests.e2e.live import server  # noqa: F401
 from tests.team import browser, make_team
 from webapp.accounts.tokens.services import create_token
@@ -18,6 +17,7 @@ from webapp.experiments.models import Artifact, Point, Run
 from webapp.tracking.models import LoggedRun, SavedMetric, SavedModel
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+PROGRAM, LOADED = "tests.webapp.mlflow.program", ("tests.webapp.mlflow.preloaded",)
 
 LOGS = """
     import math, os, tempfile, time
@@ -171,6 +171,14 @@ def program(server, tmp_path):  # noqa: F811
     """`program(text, membership)` starts a program with an address and a token, and without our code."""
 
     packages = str(client_packages.folder(client_packages.MLFLOW))
+    # read while the libraries are loaded
+    quick = {
+        "PYTHONPATH": packages,
+        "HF_HUB_OFFLINE": "1",
+        "GIT_PYTHON_REFRESH": "quiet",
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+    }
+    command = fork_server.command(PROGRAM, LOADED, **quick)
 
     def start(text: str, membership) -> subprocess.Popen:
         kept = {
@@ -179,18 +187,16 @@ def program(server, tmp_path):  # noqa: F811
             if not name.startswith(("DJANGO", "DATABASE", "TOUCHSTONE"))
         }
         secret = create_token(membership, "program")[1]
-        told = {"MLFLOW_TRACKING_URI": f"{server.url}/mlflow", "MLFLOW_TRACKING_TOKEN": secret}
-        quick = {
+        told = {
+            "MLFLOW_TRACKING_URI": f"{server.url}/mlflow",
+            "MLFLOW_TRACKING_TOKEN": secret,
             "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
-            "HF_HUB_OFFLINE": "1",
-            "GIT_PYTHON_REFRESH": "quiet",
             "HOME": str(tmp_path),
-            "PYTHONPATH": packages,
         }
         script = Path(tmp_path) / "program.py"
         script.write_text(textwrap.dedent(text))
         return subprocess.Popen(
-            [sys.executable, str(script)], cwd=tmp_path, env=kept | told | quick, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            [*command, str(script)], cwd=tmp_path, env=kept | quick | told, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )  # fmt: skip
 
     return start
