@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from playwright.sync_api import Locator, Page
 
@@ -21,6 +21,12 @@ def faults(page: Page) -> list[str]:
     return page.evaluate(LOW_LINES) + ["the page scrolls sideways"] * wide
 
 
+def picture(shown: Page | Locator, name: str, **options: Any) -> None:
+    """Saves a picture in the folder of TOUCHSTONE_LOOK, so that a person can look at it."""
+    if folder := os.environ.get("TOUCHSTONE_LOOK"):
+        shown.screenshot(path=Path(folder) / f"{name}.png", **options)
+
+
 def on_screens(page: Page, name: str) -> None:
     """No faults in both themes and on a phone. Pictures of all are in the folder of TOUCHSTONE_LOOK, so that a person can look at them."""
     screens: list[tuple[Literal["light", "dark"], int]] = [("light", 1280), ("dark", 1280), ("light", 390)]
@@ -28,8 +34,7 @@ def on_screens(page: Page, name: str) -> None:
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": width, "height": 900})
         assert faults(page) == []
-        if folder := os.environ.get("TOUCHSTONE_LOOK"):
-            page.screenshot(path=Path(folder) / f"{name}-{scheme}-{width}.png", full_page=True)
+        picture(page, f"{name}-{scheme}-{width}", full_page=True)
     page.set_viewport_size({"width": 1280, "height": 900})
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from tests.e2e.look import picture
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from trainer.config import resolve
 from webapp.experiments.models import Run
@@ -58,7 +59,7 @@ def told(judging, process):
     return judging
 
 
-def test_reasons_stand_beside_peoples_with_the_matching_as_a_grid(open_page, as_researcher, told, tmp_path):
+def test_reasons_stand_beside_peoples_with_the_matching_as_a_grid(open_page, as_researcher, told):
     page = open_page(as_researcher)
     page.goto(f"/runs/{told.id}/rollouts?step=1")
     first, second = page.locator(".response").nth(0), page.locator(".response").nth(1)
@@ -75,10 +76,10 @@ def test_reasons_stand_beside_peoples_with_the_matching_as_a_grid(open_page, as_
     expect(page.get_by_role("link", name="Judgements")).to_be_visible()
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
-        page.screenshot(path=tmp_path / f"{scheme}.png", full_page=True)
+        picture(page, f"judgements-{scheme}", full_page=True)
 
 
-def test_consistency_is_drawn_against_accuracy_step_by_step(open_page, as_researcher, judging, process, tmp_path):
+def test_consistency_is_drawn_against_accuracy_step_by_step(open_page, as_researcher, judging, process):
     trainer = process(judging)
     for step, accuracy, rc in ((2, 0.5, 0.4), (4, 0.6, 0.45), (6, 0.75, 0.3)):
         values = {"eval/accuracy": accuracy, "eval/rc": rc}
@@ -104,10 +105,10 @@ def test_consistency_is_drawn_against_accuracy_step_by_step(open_page, as_resear
     expect(chart.locator(".trace-point")).to_have_count(4)
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
-        chart.screenshot(path=tmp_path / f"trace-{scheme}.png")
+        picture(chart, f"trace-{scheme}")
     page.set_viewport_size({"width": 390, "height": 800})
     chart.scroll_into_view_if_needed()
-    chart.screenshot(path=tmp_path / "trace-phone.png")
+    picture(chart, "trace-phone")
 
 
 def test_what_only_looks_like_a_judgement_is_shown_as_it_is(open_page, as_researcher, run, process):  # noqa: F811
@@ -136,23 +137,21 @@ def test_what_only_looks_like_a_judgement_is_shown_as_it_is(open_page, as_resear
     expect(said.nth(2)).to_contain_text('"matches"')
 
 
-def test_a_reviewer_matches_reasons_blind_and_the_page_says_how_far_the_matcher_agrees(
-    open_page, as_researcher, told, tmp_path
-):
+def test_a_reviewer_matches_reasons_blind_and_the_page_says_how_far_the_matcher_agrees(open_page, as_researcher, told):
     page = open_page(as_researcher)
     page.goto(f"/runs/{told.id}/reasons")
     expect(page.locator("#reasons")).to_contain_text("not measured yet")
     expect(page.get_by_role("main")).not_to_contain_text("embeddings")
-    page.screenshot(path=tmp_path / "reasons.png", full_page=True)
+    picture(page, "reasons", full_page=True)
     page.get_by_role("checkbox", name="H1 and R1 say the same").check()
     page.get_by_role("button", name="Save, next").click()
     expect(page.locator("#reasons")).to_contain_text("of 4 pairs of reasons in 1 judgement")
     page.set_viewport_size({"width": 390, "height": 844})
     page.emulate_media(color_scheme="dark")
-    page.screenshot(path=tmp_path / "reasons-phone.png", full_page=True)
+    picture(page, "reasons-phone", full_page=True)
     wide = page.evaluate("document.documentElement.scrollWidth")
     assert wide <= 390
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(f"/runs/{told.id}")
     expect(page.locator("#reasons")).to_contain_text("It finds 100% of the 1 match that people see")
-    page.screenshot(path=tmp_path / "reasons-run.png")
+    picture(page, "reasons-run")

@@ -1,14 +1,11 @@
 """The line of waiting runs in a browser. It moves by itself, priorities are changed by keyboard, and an evaluation waits in it."""
 
-import os
-from pathlib import Path
-
 import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
-from tests.e2e.test_accessibility import AXE, LOOK
+from tests.e2e.look import faults, picture
+from tests.e2e.test_accessibility import LOOK, bring_axe
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from webapp.evaluation.launch import services as evaluating
 from webapp.evaluation.work import running
@@ -61,7 +58,7 @@ def test_the_line_moves_and_a_raised_run_comes_first(open_page, as_researcher, s
     assert faults(page) == [] and Run.objects.get(id=second.id).priority == 0
 
 
-def test_an_evaluation_in_the_line_says_so_on_every_page(open_page, as_researcher, settings, team, run, tmp_path):  # noqa: F811
+def test_an_evaluation_in_the_line_says_so_on_every_page(open_page, as_researcher, settings, team, run):  # noqa: F811
     settings.MAX_RUNNING_RUNS = 1
     model = RegisteredModel.objects.create(workspace=team.workspace, name="small", source="hub", path="o/small")
     config = {"writers": [{"model": model.pk}], "split": "", "max_new_tokens": 16}
@@ -75,7 +72,8 @@ def test_an_evaluation_in_the_line_says_so_on_every_page(open_page, as_researche
     waiting_line.tell()
     running.run(row.pk)
     job, why = row.jobs.get(), "1 may run at once (MAX_RUNNING_RUNS)"
-    page, pictures = open_page(as_researcher), Path(os.environ.get("TOUCHSTONE_LOOK", tmp_path))
+    page = open_page(as_researcher)
+    bring_axe(page)
     pages = {"line": "/experiments/line", "evaluation": f"/evaluations/{row.pk}", "job": f"/jobs/{job.pk}", "home": "/"}
     for name, address in pages.items():
         for scheme in ("light", "dark"):
@@ -84,10 +82,9 @@ def test_an_evaluation_in_the_line_says_so_on_every_page(open_page, as_researche
                 page.set_viewport_size({"width": width, "height": 900})
                 page.goto(address)
                 expect(page.get_by_text(why).first).to_be_visible()
-                page.screenshot(path=pictures / f"{name}-{scheme}-{width}.png", full_page=True)
+                picture(page, f"{name}-{scheme}-{width}", full_page=True)
                 assert faults(page) == []
             page.set_viewport_size({"width": 1280, "height": 900})
-            page.evaluate(AXE.read_text())
             assert page.evaluate(LOOK) == []
     page.goto("/experiments/line")
     waiting = page.get_by_role("region", name="Runs and jobs that wait").locator("tbody tr")

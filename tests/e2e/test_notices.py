@@ -10,7 +10,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from tests.e2e.look import looked_at
-from tests.e2e.test_accessibility import AXE, LOOK, NAMED
+from tests.e2e.test_accessibility import AXE, LOOK, NAMED, bring_axe
 from tests.team import browser
 from tests.webapp.experiments.conftest import launch, model, version  # noqa: F401 - fixtures
 from tests.webapp.experiments.sweeps.conftest import runs, sweep, wish  # noqa: F401 - fixtures
@@ -140,12 +140,12 @@ def test_datasets_judges_and_models_are_watched_from_their_pages(
     version, model, endpoint = map(request.getfixturevalue, ("version", "model", "endpoint"))  # noqa: F811
     judge = create_judge(team.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint).judge
     page = open_page(browser(team.owner), color_scheme=theme)
+    bring_axe(page)
     page.set_viewport_size({"width": width, "height": 900})
     for address in (f"/datasets/{version.dataset_id}", f"/judges/{judge.pk}", f"/models/{model.pk}"):
         page.goto(address)
         page.get_by_role("button", name="Watch", exact=True).click()
         expect(page.get_by_role("button", name="Watching")).to_have_attribute("aria-pressed", "true")
-        page.evaluate(AXE.read_text())
         assert page.evaluate(LOOK) == [], address
         assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), address
         look(page, f"watch-{theme}-{width}-{address.split('/')[1]}")
@@ -162,6 +162,7 @@ def test_the_pages_of_notices_are_for_everybody(open_page, team, sweep, run, the
             move(each, "failed", reason="The process ended without saying why.")
     move(run, "finished")
     page = open_page(browser(team.researcher), color_scheme=theme)
+    bring_axe(page)
     found = {}
     for address in (
         "/notices",
@@ -171,7 +172,6 @@ def test_the_pages_of_notices_are_for_everybody(open_page, team, sweep, run, the
         f"/experiments/sweeps/{row.pk}",
     ):
         page.goto(address)
-        page.evaluate(AXE.read_text())
         found[address] = page.evaluate(LOOK) + (page.evaluate(NAMED) if "notices" in address else [])
         assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), address
     assert not any(found.values()), found
@@ -197,6 +197,7 @@ def test_what_needs_somebody_and_its_notices_fit_every_screen(open_page, team, l
     tracking.log(logged, tags={"touchstone.alert.1": json.dumps(said)})
     Evaluation.objects.create(workspace=team.workspace, name="Judges", recipe="study", state="paused", problem=why)
     page = open_page(browser(team.researcher))
+    bring_axe(page)
     for address, told in (
         ("/", "is blocked"),
         ("/notices", "is blocked"),
@@ -210,5 +211,4 @@ def test_what_needs_somebody_and_its_notices_fit_every_screen(open_page, team, l
                 page.emulate_media(color_scheme=scheme)
                 page.set_viewport_size({"width": width, "height": 1100})
                 look(page, f"needs-{scheme}-{width}-{address.strip('/').replace('/', '-') or 'home'}")
-        page.evaluate(AXE.read_text())
         assert page.evaluate(LOOK) == [], address

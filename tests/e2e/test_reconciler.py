@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.test_accessibility import AXE, LOOK, NAMED
+from tests.e2e.test_accessibility import LOOK, NAMED, bring_axe
 from tests.team import browser
 from tests.webapp.experiments.conftest import launch, model, version  # noqa: F401 - fixtures
 from webapp.core.auditing import audit
@@ -19,7 +19,6 @@ DONE = "Its process is gone: Ray does not know the job any more, perhaps because
 
 def is_for_everybody(page, name: str) -> None:
     """Asserts that axe finds no fault and that nothing is wider than the window. Saves a picture in the folder of TOUCHSTONE_LOOK."""
-    page.evaluate(AXE.read_text())
     assert page.evaluate(LOOK) + page.evaluate(NAMED) == [], name
     assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), name
     if folder := os.environ.get("TOUCHSTONE_LOOK"):
@@ -33,6 +32,7 @@ def test_an_administrator_sees_what_was_heard_what_was_compared_and_what_was_men
     open_page, team, request, theme, width
 ):
     page = open_page(browser(team.owner), color_scheme=theme)
+    bring_axe(page)
     page.set_viewport_size({"width": width, "height": 900})
     page.goto("/installation")
     page.get_by_role("navigation", name="Installation").get_by_role("link", name="Reconciler").click()

@@ -1,20 +1,17 @@
 """The form that repeats a run, in a browser: the time zone is the browser's, only the fields of the rhythm are shown, and it works by keyboard."""
 
-import os
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import faults, picture
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from webapp.experiments.models import RunRepeat
 
 pytestmark = pytest.mark.browser
 
 
-def test_a_run_is_repeated_paused_and_kept_so_after_a_question(open_page, as_researcher, run, tmp_path):  # noqa: F811
-    page, pictures = open_page(as_researcher), Path(os.environ.get("TOUCHSTONE_LOOK", tmp_path))
+def test_a_run_is_repeated_paused_and_kept_so_after_a_question(open_page, as_researcher, run):  # noqa: F811
+    page = open_page(as_researcher)
     page.goto(f"/experiments/repeats?run={run.id}")
     zone = page.evaluate("Intl.DateTimeFormat().resolvedOptions().timeZone")
     expect(page.get_by_label("Time zone")).to_have_value(zone)
@@ -35,7 +32,7 @@ def test_a_run_is_repeated_paused_and_kept_so_after_a_question(open_page, as_res
             page.emulate_media(color_scheme=scheme)
             page.set_viewport_size({"width": width, "height": 900})
             assert faults(page) == []
-            page.screenshot(path=pictures / f"repeats-{scheme}-{width}.png", full_page=True)
+            picture(page, f"repeats-{scheme}-{width}", full_page=True)
     page.get_by_role("button", name="Pause repeats of").click()
     expect(table).to_contain_text("Paused")
     page.get_by_role("button", name="Delete repeats of").click()

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.e2e.look import faults
 from tests.e2e.seed import seed_run
-from tests.e2e.test_accessibility import AXE, LOOK
+from tests.e2e.test_accessibility import AXE, LOOK, in_both_themes
 from tests.webapp.experiments.conftest import make_version
 from webapp.datasets.models import Dataset
 from webapp.experiments.launch import checks, services
@@ -351,12 +351,7 @@ def test_the_pages_are_read_by_everybody(open_page, as_researcher, runs):
     ids = ",".join(str(run.pk) for run in runs)
     found = []
     for address in ("/experiments", "/experiments?fold=seeds", f"/runs/compare?ids={ids}&baseline={runs[0].pk}"):
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
-            page.goto(address)
-            page.wait_for_load_state("networkidle")
-            page.evaluate(AXE.read_text())
-            found += [f"{address}, {scheme}: {each}" for each in page.evaluate(LOOK)]
+        found += in_both_themes(page, address)
     assert found == []
 
 
