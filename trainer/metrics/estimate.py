@@ -19,6 +19,7 @@ Z95 = 1.959963984540054
 SINGLE = "one case has no spread"
 SINGLE_GROUP = "one group has no spread"  # such as the responses to a single prompt
 MAX_NUMBERS = 4_000_000  # of resample counts in memory at a time
+COUNTED_TOGETHER = 20_000  # of them: few calls for small samples, and no more than the cache holds
 
 
 @dataclass(frozen=True)
@@ -180,11 +181,16 @@ def clustered(columns_CF: Floats, clusters: Sequence[object]) -> Floats:
 def resamples(units: int, draws: int = BOOTSTRAP_DRAWS) -> Iterator[Floats]:
     """(draws, units): how often each unit was drawn in each bootstrap sample; in blocks, so that memory stays flat."""
     generator = np.random.default_rng(SEED)
-    step = max(1, MAX_NUMBERS // units)
+    step, together = max(1, MAX_NUMBERS // units), max(1, COUNTED_TOGETHER // units)
     for done in range(0, draws, step):
-        # counting drawn units is several times quicker than one multinomial of many categories
-        drawn = [generator.integers(units, size=units) for _ in range(min(step, draws - done))]
-        yield np.array([np.bincount(each, minlength=units) for each in drawn], dtype=np.float64)
+        weights_DC = np.empty((min(step, draws - done), units))
+        for first in range(0, len(weights_DC), together):
+            part = weights_DC[first : first + together]
+            # counting drawn units is several times quicker than one multinomial of many categories
+            drawn = generator.integers(units, size=part.shape)
+            drawn += np.arange(0, part.size, units)[:, None]  # the units of each sample have their own numbers
+            part[:] = np.bincount(drawn.ravel(), minlength=part.size).reshape(part.shape)
+        yield weights_DC
 
 
 def resampled_kinds(n_P: Floats, draws: int = BOOTSTRAP_DRAWS) -> Floats:

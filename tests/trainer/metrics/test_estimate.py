@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainer.metrics import estimate
 from trainer.metrics.estimate import (
     bootstrap_mean,
     bootstrap_ratio,
@@ -56,6 +57,16 @@ def test_cases_of_a_cluster_are_drawn_together() -> None:
     assert repeated.n == 400
     assert (repeated.low, repeated.high) == (alone.low, alone.high)
     assert clustered(np.array([[1.0], [2.0], [4.0]]), ["a", "b", "a"]).tolist() == [[5.0], [2.0]]
+
+
+@pytest.mark.parametrize("units", [1, 3, 7, 30, 70])
+def test_samples_that_are_counted_together_are_those_that_are_drawn_one_by_one(monkeypatch, units) -> None:
+    monkeypatch.setattr(estimate, "COUNTED_TOGETHER", 50)
+    monkeypatch.setattr(estimate, "MAX_NUMBERS", 200)
+    generator = np.random.default_rng(estimate.SEED)
+    drawn = [np.bincount(generator.integers(units, size=units), minlength=units) for _ in range(40)]
+    found = np.concatenate(list(estimate.resamples(units, draws=40)))
+    assert found.dtype == np.float64 and (found == np.array(drawn)).all()
 
 
 def test_blocks_of_resamples_change_nothing(monkeypatch) -> None:
