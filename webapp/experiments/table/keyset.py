@@ -69,7 +69,7 @@ def walk(
     stretches: Iterable[Callable[[], KeysetStretch]], order: RowOrder, cursor: str | None, limit: int
 ) -> tuple[list[int], str | None]:
     """The ids of a page that goes through the stretches, and the cursor of the next. Raises Invalid at `cursor`."""
-    start, key, after = _decoded(cursor, order)
+    start, key, after = decoded(cursor, order)
     taken: list[tuple[int, Any, int]] = []
     for place, make in enumerate(stretches):
         if place < start or len(taken) > limit:
@@ -146,7 +146,8 @@ def _encoded(order: RowOrder, last: tuple[int, Any, int]) -> str:
     return urlsafe_b64encode(json.dumps([order.name, place, value, run_id]).encode()).decode()
 
 
-def _decoded(cursor: str | None, order: RowOrder) -> tuple[int, Any, int]:
+def decoded(cursor: str | None, order: RowOrder) -> tuple[int, Any, int]:
+    """The stretch, the key and the run of the row behind which a page begins; zeros at the beginning. Raises Invalid at `cursor`."""
     if not cursor:
         return 0, None, 0
     try:

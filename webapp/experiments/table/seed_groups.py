@@ -30,14 +30,14 @@ from ..models import Run
 from . import columns, keyset, queries
 from .columns import Column
 from .keyset import KeysetStretch, RowOrder
-from .models import RunValue
 from .seeds import one_each
 
 # a run that was made elsewhere may have no family: it is a row of its own
 KIN = Case(When(family="", then=Cast("pk", CharField())), default=F("family"), output_field=CharField())
-VALUES_KIN = Case(
-    When(run__family="", then=Cast("run_id", CharField())), default=F("run__family"), output_field=CharField()
-)
+
+
+NEAR = 20
+"""Runs for each row of a page, which are looked at before all runs of the query are grouped."""
 
 
 class OverRows(Func):
@@ -90,9 +90,26 @@ def page(
     found = queries.found(membership, layout.query, within).annotate(kin=KIN)
     named = columns.resolve(membership.workspace_id, ["seed"])["seed"]
     seed = named if isinstance(named, Column) else None
-    newest, following = keyset.walk(_stretches(found, order, seed), order, cursor, limit)
+    for runs in _near_then_all(found, order, cursor, limit):
+        newest, following = keyset.walk(_stretches(runs, order, seed), order, cursor, limit)
+        if following:
+            break
     rows = _rows(membership, found, newest, shown, seed)
     return queries.TablePage(rows, following, order, shown, unknown)
+
+
+def _near_then_all(
+    found: "QuerySet[Any]", order: RowOrder, cursor: str | None, limit: int
+) -> "Iterator[QuerySet[Any]]":
+    """The runs among which the page is looked for, until it has a next one. Rows that have one of the newest runs come before all others, so if
+    the newest first come, a page of few runs needs no grouping of all."""
+    if order.down and order.column.pk is None:
+        after = keyset.decoded(cursor, order)[2]
+        before = found.filter(pk__lt=after) if cursor else found
+        near = before.order_by("-pk").values_list("pk", flat=True)[NEAR * limit : NEAR * limit + 1]
+        if (last := near.first()) is not None:
+            yield found.filter(pk__gte=last)
+    yield found
 
 
 def _stretches(found: "QuerySet[Any]", order: RowOrder, seed: Column | None) -> Iterator[Callable[[], KeysetStretch]]:
@@ -101,22 +118,22 @@ def _stretches(found: "QuerySet[Any]", order: RowOrder, seed: Column | None) -> 
     if column.pk is None:
         yield lambda: KeysetStretch(families, "newest", "newest", order.down)
         return
-    held = RunValue.objects.filter(column_id=column.pk, run__in=found.values("pk"), **{f"{attribute}__isnull": False})
-    yield lambda: KeysetStretch(_means(held, attribute, seed.pk if seed else None), "mean", "newest", order.down)
+    yield lambda: KeysetStretch(_means(found, column, seed.pk if seed else None), "mean", "newest", order.down)
     given = Count("values", filter=Q(values__column_id=column.pk, **{f"values__{attribute}__isnull": False}))
     yield lambda: KeysetStretch(families.annotate(given=given).filter(given=0), "newest", "newest", True)
 
 
-def _means(held: "QuerySet[Any]", attribute: str, seed: int | None) -> "QuerySet[Any]":
+def _means(found: "QuerySet[Any]", column: Column, seed: int | None) -> "QuerySet[Any]":
     """For each row its `newest` run with a value and the `mean` that it shows: over seeds, of which each counts once (`one_each`). `seed`: the
-    column of seeds."""
-    of_run = FilteredRelation("run__values", condition=Q(run__values__column_id=seed))
-    alone = Concat(Value("run "), Cast("run_id", CharField()))  # a run whose seed is not known counts by itself
-    each = held.annotate(kin=VALUES_KIN, of_seed=of_run).annotate(
-        seed=Coalesce(Cast("of_seed__number", CharField()), alone)
-    )
-    seeds = each.order_by().values("run__experiment_id", "kin", "seed").annotate(of=Avg(attribute), last=Max("run_id"))
-    row = [F("run__experiment_id"), F("kin")]
+    column of seeds. The runs are joined with their values and read once; as a condition of the values, `found` would read them again."""
+    of_value = FilteredRelation("values", condition=Q(values__column_id=column.pk))
+    of_seed = FilteredRelation("values", condition=Q(values__column_id=seed))
+    alone = Concat(Value("run "), Cast("pk", CharField()))  # a run whose seed is not known counts by itself
+    held = found.annotate(of_value=of_value, of_seed=of_seed).filter(**{f"of_value__{column.attribute}__isnull": False})
+    each = held.annotate(seed=Coalesce(Cast("of_seed__number", CharField()), alone))
+    value = f"of_value__{column.attribute}"
+    seeds = each.order_by().values("experiment_id", "kin", "seed").annotate(of=Avg(value), last=Max("pk"))
+    row = [F("experiment_id"), F("kin")]
     means: QuerySet[Any] = seeds.annotate(
         mean=Window(OverRows(F("of"), function="AVG"), partition_by=row),
         newest=Window(OverRows(F("last"), function="MAX"), partition_by=row),

@@ -44,6 +44,16 @@ def test_each_family_is_one_row_in_the_order_of_its_mean(six, team, sort, expect
         assert [(name[0], n) for name, n in walked(team.researcher, sort, limit)] == [(n[0], k) for n, k in expected]
 
 
+@pytest.mark.parametrize("near", [1, 2, 3])
+def test_the_newest_rows_are_found_among_few_runs_if_these_have_a_page_of_them(six, team, make, monkeypatch, near):
+    """The rows of a page may have more runs than are looked at first, and a row's newest run may be on an earlier page than its others."""
+    make("a9", seed=9, lr=1e-5)
+    make("d", seed=0, lr=1e-2)
+    monkeypatch.setattr(seed_groups, "NEAR", near)
+    for limit in (1, 2, 3, 50):
+        assert walked(team.researcher, "-created", limit) == [("d", 1), ("a9", 4), ("c", 1), ("b1", 2)]
+
+
 def test_mean_and_interval_are_those_of_students_t(six, team):
     row = seed_groups.page(team.researcher, Layout(query="eval/score>0", columns=COLUMNS, sort="created")).rows[0]
     cells = {cell.column.name: cell for cell in row.cells}
