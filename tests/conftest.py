@@ -24,7 +24,7 @@ from django.test import TransactionTestCase, override_settings
 from hypothesis import settings as hypothesis_settings
 from hypothesis.internal.conjecture import providers
 
-from tests import cpu, database_cleanup, schema
+from tests import connection_pool, cpu, database_cleanup, schema
 from tests.chromium import CHROMIUM, FLAGS, HOW_TO_GET_IT
 from tests.team import ApiClient, Team, browser, make_team
 from tests.timeouts import SECONDS
@@ -118,6 +118,7 @@ def django_db_setup(django_db_modify_db_settings, request):
     with schema.template():
         request.getfixturevalue("django_db_setup")
     yield
+    connection_pool.close()
     database_cleanup.close()
 
 

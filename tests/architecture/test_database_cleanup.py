@@ -1,10 +1,15 @@
-"""A test that commits leaves nothing behind for the next one, although rows are deleted and tables are not truncated."""
+"""A test that commits leaves nothing behind for the next one, although rows are deleted and tables are not truncated. The connections of its
+server stay, if no thread holds one."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.contrib.contenttypes.models import ContentType
 from django.db import IntegrityError, connection, transaction
 
-from tests import database_cleanup
+from tests import connection_pool, database_cleanup
+from tests.connection_pool import shared_connections
 from tests.database_cleanup import KEPT, delete_rows, filled
 from tests.team import make_team
 from tests.webapp.experiments.conftest import make_version
@@ -42,3 +47,40 @@ def test_if_its_connection_was_ended_it_opens_another():
         cursor.execute("SELECT pg_terminate_backend(%s, 60000)", [before])
     delete_rows()
     assert set(filled()) <= KEPT and database_cleanup._server().info.backend_pid != before
+
+
+@pytest.fixture
+def in_a_thread() -> Iterator[ThreadPoolExecutor]:
+    connection_pool.close()
+    with ThreadPoolExecutor(1) as found:
+        yield found
+    connection_pool.close()
+
+
+def backend() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        (found,) = cursor.fetchone()
+    return found
+
+
+def given_back() -> int:
+    found = backend()
+    connection.close()
+    return found
+
+
+def test_the_connections_of_a_server_serve_the_next_one(in_a_thread):
+    with shared_connections():
+        first = in_a_thread.submit(given_back).result()
+    with shared_connections():
+        assert in_a_thread.submit(given_back).result() == first
+
+
+def test_a_connection_that_a_thread_still_holds_is_not_kept(in_a_thread, monkeypatch):
+    monkeypatch.setattr(connection_pool, "RETURNED_S", 0.05)
+    with shared_connections():
+        held = in_a_thread.submit(backend).result()
+    in_a_thread.submit(lambda: connection.close()).result()  # its own connection, not ours
+    with shared_connections():
+        assert in_a_thread.submit(given_back).result() != held
