@@ -2,12 +2,15 @@
 forks these programs imports this once.
 """
 
+from importlib import import_module
+
 import mlflow
 import mlflow.data
 import mlflow.pytorch
-import pandas
 import torch
 from mlflow.store.artifact import runs_artifact_repo
 from transformers import GPT2LMHeadModel, Trainer
 
-__all__ = ["GPT2LMHeadModel", "Trainer", "mlflow", "pandas", "runs_artifact_repo", "torch"]
+__all__ = ["GPT2LMHeadModel", "Trainer", "mlflow", "runs_artifact_repo", "torch"]
+
+import_module("pandas")  # by name, because the product itself does not ask for it
