@@ -168,7 +168,7 @@ def shipped(text: str) -> list[Requirement]:
 
 def tools(wanted_text: str, lock: str, facts: Facts) -> set[str]:
     """The pins that only tests, measurements and checks of style need, on every machine."""
-    pinned, needed, roots = pins(lock), set[str](), shipped(wanted_text)
+    pinned, needed, roots = pins(lock), set[str](), [str(each) for each in shipped(wanted_text)]
     for here in environments():
         present = {pin.name: pin for pin in pinned if pin.applies(here)}
         needed |= _closure(roots, present, facts, here)[1]
@@ -208,7 +208,7 @@ def problems(wanted_text: str, lock: str, facts: Facts) -> list[str]:
     found = _pins_and_facts(pinned, facts)
     if found:
         return found
-    unreached, roots = {pin.name for pin in pinned}, wanted(wanted_text)
+    unreached, roots = {pin.name for pin in pinned}, _lines(wanted_text)
     for here in environments():
         present = {pin.name: pin for pin in pinned if pin.applies(here)}
         found += _without_file(present, facts, here)
@@ -259,8 +259,9 @@ def _takes(pythons: str, full: str) -> bool:
 
 
 @cache
-def _allows(requirement: Requirement, version: str) -> bool:
-    return requirement.specifier.contains(version, prereleases=True)
+def _allows(line: str, version: str) -> bool:
+    """By the line: a requirement takes longer to hash than to compare with a version."""
+    return _requirement(line).specifier.contains(version, prereleases=True)
 
 
 @cache
@@ -280,21 +281,21 @@ def _tags(python: str, machine: str, glibc: int = GLIBC) -> frozenset[Tag]:
 
 
 def _closure(
-    roots: Iterable[Requirement], present: dict[str, Pin], facts: Facts, here: dict[str, str]
+    roots: Iterable[str], present: dict[str, Pin], facts: Facts, here: dict[str, str]
 ) -> tuple[list[str], set[str]]:
     """Follows the requirements from the roots on. Returns what is missing or has a refused version, and the names that it met."""
     missing: list[str] = []
-    todo = [("requirements.in", requirement) for requirement in roots]
+    todo = [("requirements.in", line) for line in roots]
     done: dict[str, set[str]] = {}
     while todo:
-        asker, requirement = todo.pop()
-        name = canonicalize_name(requirement.name)
+        asker, line = todo.pop()
+        requirement, name = _requirement(line), _name(line)
         pin = present.get(name)
         if pin is None:
             missing.append(
                 f"{name}: {asker} needs it on CPython {here['python_full_version']}, {here['platform_machine']}"
             )
-        elif not _allows(requirement, pin.version):
+        elif not _allows(line, pin.version):
             missing.append(f"{name}: {asker} needs {requirement.specifier}, pinned is {pin.version}")
         else:
             for extra in {"", *requirement.extras} - done.setdefault(name, set()):
@@ -303,7 +304,7 @@ def _closure(
     return missing, set(done)
 
 
-def _required(name: str, extra: str, facts: Facts, here: dict[str, str]) -> Iterator[Requirement]:
+def _required(name: str, extra: str, facts: Facts, here: dict[str, str]) -> Iterator[str]:
     if name in CARRIERS:
         return
     group = _file_for(facts[name], _tags(here["python_version"], here["platform_machine"]), here["python_full_version"])
@@ -314,12 +315,17 @@ def _required(name: str, extra: str, facts: Facts, here: dict[str, str]) -> Iter
         if extra and not (requirement.marker and "extra" in str(requirement.marker)):
             continue  # required without the extra as well, so it is met with the extra ""
         if not (name == "torch" and OF_TORCH.match(requirement.name)):
-            yield requirement
+            yield line
 
 
 @cache
 def _requirement(line: str) -> Requirement:
     return Requirement(line)
+
+
+@cache
+def _name(line: str) -> str:
+    return canonicalize_name(_requirement(line).name)
 
 
 def read() -> tuple[str, str, Facts]:
