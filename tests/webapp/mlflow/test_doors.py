@@ -2,12 +2,17 @@
 
 import json
 import re
+from copy import deepcopy
+from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
+from django.test import override_settings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.team import Team, make_team
 from webapp.mlflow.urls import urlpatterns
 from webapp.tracking.models import FamilyVersion, LoggedRun
 
@@ -83,9 +88,16 @@ OWN = {  # not about a row of another workspace
 TRACKING = "api/2.0/mlflow/"
 
 
-@pytest.fixture
-def about(speaker, settings, tmp_path) -> dict[str, str]:
-    settings.VAR = tmp_path
+@pytest.fixture(scope="module")
+def kept(making, tmp_path_factory) -> tuple[Team, Path, dict[str, str]]:
+    """The team, the folder and the ids of what was logged, which each test finds as it was."""
+    var = tmp_path_factory.mktemp("var")
+    with making(), override_settings(VAR=var):
+        team = make_team()
+        return team, var, logged(Speaker(team.researcher))
+
+
+def logged(speaker: Speaker) -> dict[str, str]:
     key = speaker.run(tags=[{"key": "mine", "value": "1"}])
     speaker.log(key, ("loss", 1.0, 1))
     model = speaker.post("logged-models", source_run_id=key, name="net").json()["model"]["info"]["model_id"]
@@ -95,6 +107,18 @@ def about(speaker, settings, tmp_path) -> dict[str, str]:
     speaker.post("model-versions/create", name="ours", source=f"models:/{model}")
     speaker.post("registered-models/alias", name="ours", alias="best", version="1")
     return {"RUN": key, "EXPERIMENT": experiment, "MODEL": model}
+
+
+@pytest.fixture
+def team(db, kept) -> Team:
+    return deepcopy(kept[0])
+
+
+@pytest.fixture
+def about(kept, settings, tmp_path) -> dict[str, str]:
+    settings.VAR = tmp_path / "var"
+    copytree(kept[1], settings.VAR)
+    return dict(kept[2])
 
 
 def asked(who: Speaker, asks: Asked, about: dict[str, str]) -> Any:
