@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from tests.team import stored
 from tests.webapp.core.fake_ray import FakeRay
 from trainer.contracts import Criterion, Message, Rubric, VerifierSpec
 from trainer.contracts import Example as ExampleRecord
@@ -60,22 +61,26 @@ def make_version(
     rubric = (
         Rubric(criteria=(Criterion(id="c1", text="Names a colour", points=3, verifier=verifier),)) if rubrics else None
     )
+    rows = []
     for i in range(train + heldout):
         split = "train" if i < train else "heldout"
         record = ExampleRecord(
             key=f"e{i}", prompt=(Message(role="user", content=f"Prompt {i} ü"),), split=split, rubric=rubric, **fields
         )
-        row = Example.objects.create(
-            dataset=dataset,
-            key=record.key,
-            digest=sha256(f"{name}{i}".encode()).hexdigest(),
-            canonical=record.canonical(),
-            excerpt=f"Prompt {i}",
-            split=split,
-            criteria_count=1 if rubrics else 0,
-            prompt_hash=hashes(record).prompt,
+        rows.append(
+            Example(
+                dataset=dataset,
+                key=record.key,
+                digest=sha256(f"{name}{i}".encode()).hexdigest(),
+                canonical=record.canonical(),
+                excerpt=f"Prompt {i}",
+                split=split,
+                criteria_count=1 if rubrics else 0,
+                prompt_hash=hashes(record).prompt,
+            )
         )
-        VersionMember.objects.create(version=version, example=row, position=i)
+    members = [VersionMember(version=version, example=row, position=i) for i, row in enumerate(stored(rows))]
+    VersionMember.objects.bulk_create(members)
     return version
 
 
