@@ -145,6 +145,8 @@ def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
     ]  # every one in turn: a batch may hold a whole life
     if shown and moved and not any(moved):
         broadcasts.run_changed(run)
+    if told:
+        lifecycle.stop_at_tokens(run)  # the answer to this batch asks it to stop
 
 
 def _gather(run: Run, event: RunEvent, gathered: GatheredEvents, fields: dict[str, Any]) -> None:

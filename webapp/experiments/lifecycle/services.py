@@ -21,6 +21,7 @@ from .. import names, table_facts
 from ..live import broadcasts
 from ..models import OVER, LoggedElsewhere, NotLaunched, Run
 from ..outputs import artifacts, starting_points
+from ..rewards import budgets
 from . import early_stop, memory_needs, retries, spending, stopping, time_limit, token_limit, tokens, waiting_line
 from .deleted_runs import unless_deleted
 from .states import ENDS, WORKING, State, facts, move
@@ -106,6 +107,19 @@ def stop_used_up(run: Run, now: datetime) -> None:
         if told := used_up(held, now, early_stop.still_used_up):
             stop_as(None, held, f"{told}{stopping.giving_up(held)}")
     run.refresh_from_db(from_queryset=Run.objects.with_names())
+
+
+def stop_at_tokens(run: Run) -> None:
+    """Stops a run that has reported more tokens than it may generate. The caller holds its lock. No query without a limit."""
+    if told := token_limit.used_up(run):
+        stop_as(None, run, f"{told}{stopping.giving_up(run)}")
+
+
+@budgets.when_spent
+def stop_spent(run: Run) -> None:
+    """Stops a run whose judges have used more than they may together. No query without a limit."""
+    if spending.used_up(run):
+        stop_used_up(run, timezone.now())
 
 
 def stop_as(actor: User | None, run: Run, reason: str) -> Run:

@@ -2,7 +2,7 @@
 checkpoint.
 
 A run reports at the end of each step what it has generated since the step before. The sum over the stored steps is what counts, so a step
-that a resumed run repeats counts once, as it was reported last. Nothing is added up while events are stored.
+that a resumed run repeats counts once, as it was reported last. Steps are added up when a run with a limit reports one.
 """
 
 from typing import Any

@@ -44,7 +44,7 @@ from webapp.usage import counters
 from ..live import broadcasts
 from ..models import RunJudge, RunQuestion
 from ..queries import work_of
-from . import questions
+from . import budgets, questions
 
 logger = logging.getLogger(__name__)
 LOOK_S = 0.05  # between two looks for questions
@@ -262,6 +262,8 @@ class Desk:
                     RunQuestion.objects.filter(pk=row.pk).update(made=made)
             self._done(finished, wave)
             counters.count(self._work, self.version.endpoint_id, use(outcomes))
+        budgets.spent(self.row.run)
+        self.stopped = self.row.run.state not in questions.ASKING
 
     def _note(self, outcomes: Iterable[Outcome]) -> None:
         """Notes the cost of the calls, retries included, as the budget was charged."""

@@ -1,5 +1,6 @@
 """Budgets of judges in a run: read, and raised while the run waits."""
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +21,19 @@ from . import grants
 KEEP: Any = object()
 """A limit that is not changed; None lifts it."""
 MOST_MONEY = Decimal(10**7)
+_when_spent: list[Callable[[Run], None]] = []
+
+
+def when_spent(look: Callable[[Run], None]) -> Callable[[Run], None]:
+    """Decorator of a function that looks at a run after its judges have used tokens or money. It may move the run."""
+    _when_spent.append(look)
+    return look
+
+
+def spent(run: Run) -> None:
+    """Call it when the use is stored, outside of the transaction: the functions lock the run, which others lock before its judges."""
+    for look in _when_spent:
+        look(run)
 
 
 def licences(run: Run) -> dict[int, Licence]:

@@ -16,7 +16,7 @@ from webapp.core.problems import Conflict, Invalid
 from .. import access, queries
 from ..launch.schemas import choice
 from ..launch.services import merged
-from ..models import Sweep
+from ..models import Sweep, SweepTrial
 from ..parameters import LaunchKey
 from . import bases, contour, reading, services
 from . import schemas as s
@@ -154,7 +154,8 @@ def _sweep(row: Sweep) -> dict[str, Any]:
 
 
 def _trial(row: reading.TrialRow) -> dict[str, Any]:
-    value, step = row.early or (None, None)
+    early = row.early if row.trial.state == SweepTrial.State.PRUNED else None  # else it came to its end all the same
+    value, step = early or (None, None)
     return {
         "number": row.trial.number,
         "state": row.trial.state,

@@ -30,7 +30,8 @@ def interval_text(cell: FoldedCell) -> str:
     missing = f", {found.missing} without" if found.missing else ""
     if found.low is None or found.high is None:
         return f"{found.n} seed{missing}"
-    return f"{_text(cell.column, found.low)} to {_text(cell.column, found.high)}, {found.n} seeds{missing}"
+    low = max(found.low, 0) if cell.column.name == "took" else found.low  # no run takes less than nothing
+    return f"{_text(cell.column, low)} to {_text(cell.column, found.high)}, {found.n} seeds{missing}"
 
 
 def _text(column: Column, value: float | str | None) -> str:

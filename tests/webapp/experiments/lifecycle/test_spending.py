@@ -15,7 +15,7 @@ from webapp.experiments.models import RunJudge
 from webapp.experiments.rewards.budgets import KEEP
 from webapp.experiments.runs import history
 
-from ..rewards.test_questions import grader  # noqa: F401  a fixture
+from ..rewards.test_questions import asked, brief, grader, group, start  # noqa: F401  fixtures among them
 from .test_jobs import fresh, live, set_row  # noqa: F401 - fixtures among them
 
 
@@ -57,6 +57,18 @@ def test_it_stops_and_saves_and_goes_on_only_with_a_new_limit(live, run, ray, te
             act()
     limit(team, run, **{name: 2 * value for name, value in limits.items()})
     assert lifecycle.resume(team.researcher, fresh(run)).state == "queued"
+
+
+def test_the_answer_that_uses_it_up_stops_the_run_before_upkeep_looks(launch, team, grader, chat_server):  # noqa: F811
+    run = start(launch)
+    limit(team, run, tokens=10)
+    asked(run, group(grader))
+    made = chat_server.requests
+    assert made and fresh(run).state_reason == "The 10 tokens that its judges may use are used up"
+    assert fresh(run).state == "stopping"
+    with pytest.raises(Conflict):
+        asked(fresh(run), group(grader, step=2))
+    assert chat_server.requests == made
 
 
 def test_all_judges_count_together_and_without_a_limit_nothing_stops(live, run, ray, team, judge):  # noqa: F811

@@ -24,16 +24,18 @@ def limit(team, run, tokens):
 
 
 def tell(trainer, step, tokens):
-    assert trainer.post(trainer.metrics(step, **{KEY: float(tokens)})).status_code == 200
+    answer = trainer.post(trainer.metrics(step, **{KEY: float(tokens)}))
+    assert answer.status_code == 200
+    return answer.json()["command"]
 
 
 def test_it_stops_and_saves_and_goes_on_only_with_a_new_limit(live, run, ray, team):  # noqa: F811
     limit(team, run, 1000)
     tell(live, 1, 400)
-    tell(live, 2, 599)
+    assert tell(live, 2, 599) == "continue"
     jobs.watch()
     assert fresh(run).state == "running"
-    tell(live, 3, 1)
+    assert tell(live, 3, 1) == "stop"  # the answer to the report itself, before upkeep has looked
     for _ in range(2):  # a round may be sent twice
         jobs.watch()
     assert (fresh(run).state, fresh(run).state_reason) == ("stopping", TOLD)
@@ -62,8 +64,8 @@ def test_a_step_that_is_repeated_counts_once(live, run):  # noqa: F811
 
 
 def test_a_limit_that_is_raised_while_upkeep_looks_at_an_old_row_counts(live, run, team):  # noqa: F811
-    limit(team, run, 1000)
     tell(live, 1, 1000)
+    set_row(run, token_limit=1000)
     old = fresh(run)
     limit(team, run, 5000)
     lifecycle.stop_used_up(old, timezone.now())

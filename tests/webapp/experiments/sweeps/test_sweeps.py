@@ -258,6 +258,18 @@ def test_weak_trials_are_stopped_at_a_rung_by_an_ordinary_stop(team, sweep):
     assert weak.state == "running" and runs(row, 2)[0].state == "queued"
 
 
+def test_a_trial_that_ends_before_it_is_stopped_is_not_called_stopped(sweep, as_researcher):
+    row = sweep(first_rung=1, factor=2, axes=[{"path": "optim.lr", "values": [1e-4, 3e-4]}], seeds=1)
+    for trial, value in ((1, 0.5), (2, 0.1)):
+        measure(begin(runs(row, trial)[0]), 1, value, row.metric)
+        finish(runs(row, trial)[0], value, row.metric)
+    rounds.watch()
+    weak = row.trials.get(number=2)
+    assert weak.state == "finished" and not weak.rungs[0]["goes_on"]
+    told = as_researcher.get(f"/api/v1/sweeps/{row.pk}/trials").json()["items"][1]
+    assert (told["state"], told["stopped_at"], told["value_there"]) == ("finished", None, None)
+
+
 def test_every_choice_can_be_made_again_from_the_rows(team, sweep):
     row = sweep(method="random", axes=[LR], trials=6, at_once=2, seeds=1)
     for number in (2, 1, 3, 4):

@@ -1,11 +1,14 @@
 """Runs in groups: each run is in the groups of its values, and means and intervals over seeds are as by hand."""
 
+import re
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.team import ApiClient
 from webapp.accounts.models import User
+from webapp.experiments import table_facts
 from webapp.experiments.models import Run, RunTag
 from webapp.experiments.table import grouping, views
 from webapp.experiments.table.models import RunValue
@@ -183,6 +186,23 @@ def test_the_page_groups_unfolds_and_keeps_it_in_a_view(six, as_researcher, api)
     assert kept.context["layout"].group == RATE and len(kept.context["rows"]) == 3
     plain = as_researcher.get("/experiments", {"view": view["id"], "group": ""})
     assert len(plain.context["rows"]) == 6
+
+
+def test_a_dash_stands_under_its_head(six, as_researcher):
+    shown = as_researcher.get("/experiments", {"group": RATE, "columns": "state,step,result,curve,model,took"})
+    heads = [not head["column"].is_text for head in shown.context["heads"]]
+    assert heads == [False, True, True, False, False, True]
+    for row in shown.content.decode().split('<tr class="is-group">')[1:]:
+        cells = [" num" in opening or '"num' in opening for opening in re.findall(r"<td[^>]*>", row)[2:]]
+        assert cells == heads, row
+
+
+def test_no_run_takes_less_than_no_time(six, as_researcher):
+    for run, seconds in zip(six, (1, 60, 200), strict=False):
+        fact = table_facts.Fact("run", table_facts.TOOK, number=seconds, low=seconds, high=seconds)
+        table_facts.keep(run.experiment.workspace_id, run.pk, [fact])
+    text = as_researcher.get("/experiments", {"group": RATE, "columns": "took"}).content.decode()
+    assert "0 s to " in text and "-" not in re.search(r'<small class="muted">([^<]* to [^<]*)<', text)[1]
 
 
 def test_no_head_seems_to_order_groups_that_it_does_not_order(six, as_researcher):
