@@ -34,6 +34,26 @@ def set_up(page) -> None:
     page.wait_for_url(re.compile(r"/projects/\d+$"))
 
 
+def test_guidelines_that_are_written_stay_when_the_session_ends_and_are_saved_after_signing_in_again(
+    open_page, as_researcher, version
+):
+    page = open_page(as_researcher)
+    page.goto("/projects/new?kind=pairwise")
+    page.get_by_label("Name", exact=True).fill("Which is better?")
+    page.get_by_label("Guidelines in Markdown").fill("Prefer what is **right**.")
+    expect(page.locator("[data-editor-preview] strong")).to_have_text("right")
+    cookies = page.context.cookies()
+    page.context.clear_cookies(name=re.compile("sessionid"))
+    page.get_by_label("Guidelines in Markdown").fill("Prefer what is **true**.")
+    expect(page.locator(".toast", has_text="You are signed out.")).to_be_visible()
+    expect(page.locator("[data-editor-preview] strong")).to_have_text("right")  # not the page for signing in
+    fresh = [{**each, "value": "n" * 32} if each["name"].endswith("csrftoken") else each for each in cookies]
+    page.context.add_cookies(fresh)  # signing in gives another token for forms
+    page.get_by_role("button", name="Create and open").click()
+    page.wait_for_url(re.compile(r"/projects/\d+$"))
+    assert Project.objects.get().guidelines.get().text == "Prefer what is **true**."
+
+
 def test_a_project_is_set_up_opened_and_joined_by_a_newcomer(
     open_page, chromium, server, eager, as_researcher, version
 ):

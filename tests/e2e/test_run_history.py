@@ -9,6 +9,35 @@ from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 pytestmark = pytest.mark.browser
 
 
+def test_a_person_whose_session_has_ended_is_told_so_once_and_stays_on_the_page(
+    open_page,
+    as_researcher,
+    as_owner,
+    process,
+    run,  # noqa: F811
+):
+    process(run)
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}/history")
+    page.wait_for_selector('#connection[data-state="live"]')
+    page.context.clear_cookies()
+    other = open_page(as_owner)
+    other.goto(f"/runs/{run.id}")
+    other.get_by_role("button", name="Pause").click()
+    told = page.locator(".toast", has_text="You are signed out.")
+    expect(told).to_be_visible()
+    expect(page.locator("#history tbody tr")).to_have_count(2)
+    page.evaluate("""async () => {
+      const { json } = await import("/static/js/http.js");
+      const { toast } = await import("/static/js/toast.js");
+      await json("/api/v1/runs").catch((error) => toast(error.message, { tone: "bad" }));
+      await htmx.ajax("GET", "/experiments/line", "#history").catch(() => null);
+    }""")
+    expect(told).to_have_count(1)
+    expect(page.locator("#history tbody tr")).to_have_count(2)
+    assert page.url.endswith("/history")
+
+
 def test_the_history_goes_on_while_it_is_looked_at(open_page, as_researcher, process, run):  # noqa: F811
     trainer = process(run)
     page = open_page(as_researcher)

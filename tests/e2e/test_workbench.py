@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.e2e.workbench import TEXTS, Bench, make_project, until
 from tests.timeouts import SECONDS
-from webapp.annotation.models import Answer, Assignment, Comment, Participant, Project
+from webapp.annotation.models import Answer, Assignment, Comment, Guidelines, Participant, Project
 
 pytestmark = pytest.mark.browser
 
@@ -482,6 +482,24 @@ def test_who_is_signed_out_loses_nothing(bench):
     bench.page.get_by_role("button", name="I am back").click()
     bench.saved()
     expect(bench.reason(1)).to_have_value("written after the session ended")
+
+
+def test_guidelines_that_changed_stay_until_the_person_has_signed_in_again(bench, project):
+    Guidelines.objects.create(project=project, number=2, text="Prefer the *shorter* one.")
+    panel = bench.page.locator("#work-guidelines")
+    bench.page.evaluate("""async () => {
+      const { Sidebar } = await import("/static/js/annotate/sidebar.js");
+      const { project, user } = JSON.parse(document.getElementById("work-setup").textContent);
+      window.told = 0;
+      window.side = new Sidebar({ user, project, signedOut: () => (window.told += 1) });
+    }""")
+    cookies = sign_out(bench)
+    assert bench.page.evaluate("window.side.guidelinesAre(2)") is False
+    assert bench.page.evaluate("window.told") == 1
+    expect(panel).to_contain_text("careful expert")  # neither nothing nor the page for signing in
+    bench.page.context.add_cookies(cookies)
+    assert bench.page.evaluate("window.side.guidelinesAre(2)") is True
+    expect(panel).to_contain_text("shorter")
 
 
 def sign_in_elsewhere(bench, cookies) -> None:

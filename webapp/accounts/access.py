@@ -64,15 +64,15 @@ def member(role: Role = Role.ANNOTATOR) -> Callable[[View[Rest]], View[Rest]]:
 
 
 def to_sign_in(request: HttpRequest) -> HttpResponse:
-    """Redirects to the sign-in page and back; a fragment request makes the whole page go there."""
+    """Redirects to the sign-in page and back. A fragment is refused: its page says why, and keeps what was typed in it."""
     if request.headers.get("HX-Request"):
-        return HttpResponse(status=204, headers={"HX-Redirect": redirect_to_login(_page_of(request)).url})
+        return HttpResponse(status=401)
     return redirect_to_login(_page_of(request))
 
 
 def _page_of(request: HttpRequest) -> str:
-    """The address to return to after signing in: never the target of a form, nor a fragment."""
-    return request.get_full_path() if request.method == "GET" and not request.headers.get("HX-Request") else "/"
+    """The address to return to after signing in: never the target of a form."""
+    return request.get_full_path() if request.method == "GET" else "/"
 
 
 def administrators(view: View[Rest]) -> View[Rest]:

@@ -1,6 +1,6 @@
 // HTMX sends the CSRF header, and a failed request shows a message.
 import { attention } from "./attention.js";
-import { csrfToken, unanswered } from "./http.js";
+import { csrfToken, SIGNED_OUT, unanswered } from "./http.js";
 import { toast } from "./toast.js";
 
 document.addEventListener("htmx:configRequest", (event) => {
@@ -40,6 +40,7 @@ document.addEventListener("htmx:responseError", (event) => {
     // An HTML error page has words for a whole page, so the message depends on the status.
   }
   const words = {
+    401: SIGNED_OUT,
     403: "You may not do this here.",
     404: "This no longer exists. Reload the page.",
     503: "The server is busy or starting. Try again in a moment.",

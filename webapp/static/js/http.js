@@ -6,6 +6,9 @@ import { attention } from "./attention.js";
 export const csrfToken = () =>
   document.cookie.match(/(?:^|; )(?:__Host-)?csrftoken=(\w+)/)?.[1] ?? document.querySelector('meta[name="csrf-token"]')?.content ?? "";
 
+/** Words for a request that was refused, or led to the sign-in page, because the session has ended. A toast with them has a link to sign in. */
+export const SIGNED_OUT = "You are signed out.";
+
 export class ServerError extends Error {
   constructor(message, { status = 0, code = "", id = "", fields = [], body = null } = {}) {
     super(message);
@@ -39,7 +42,8 @@ export async function json(url, { body, headers = {}, ...rest } = {}) {
   }
   if (response.ok) return response.status === 204 ? null : response.json();
   const told = await response.json().catch(() => ({}));
-  throw new ServerError(told.error?.message || `The server answered ${response.status}.`, {
+  const words = response.status === 401 ? SIGNED_OUT : told.error?.message; // the API's own words are about tokens
+  throw new ServerError(words || `The server answered ${response.status}.`, {
     status: response.status,
     ...told.error,
     body: told,

@@ -3,7 +3,7 @@
 //
 // Without a network, a browser would leave the page for its own error page, and what was typed could be lost. So the form stays, and a message
 // says why. A browser also counts as offline if only this machine can be reached, on which the server may be: so the server is asked first.
-import { unanswered } from "./http.js";
+import { csrfToken, unanswered } from "./http.js";
 import { toast } from "./toast.js";
 
 const sending = new Map(); // form -> the button that shows it
@@ -18,6 +18,8 @@ addEventListener("submit", (event) => {
     event.preventDefault();
     return ask(form, event.submitter);
   }
+  const token = form.elements.namedItem("csrfmiddlewaretoken");
+  if (token) token.value = csrfToken() || token.value; // somebody who signed in again in another tab has another one
   sending.set(form, button);
   button?.setAttribute("aria-busy", "true");
 });

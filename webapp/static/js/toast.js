@@ -1,5 +1,7 @@
 // toast("Saved"), toast("Could not stop the run", { tone: "bad", id: "…" }). Errors stay until dismissed.
+// toast(SIGNED_OUT) stays, and has a link that signs in again in another tab, so that what was typed here is kept.
 // toast("Archived 3 runs", { action: { label: "Undo", run: () => … } }) has a button, and stays for ten seconds.
+import { SIGNED_OUT } from "./http.js";
 import { icon } from "./icons.js";
 
 const shapes = {
@@ -15,7 +17,9 @@ const STAY_TO_ACT = 10000;
 export function toast(text, { tone = "info", id = "", action = null } = {}) {
   const list = document.getElementById("toasts");
   if (!list) return;
+  const signedOut = text.endsWith(SIGNED_OUT);
   const same = [...list.children].find((item) => item.dataset.text === text);
+  if (same && signedOut) return; // each part of the page that loads itself again finds it out
   same?.remove(); // a repeated failure is only one toast
   const item = document.createElement("li");
   item.className = "toast";
@@ -27,9 +31,17 @@ export function toast(text, { tone = "info", id = "", action = null } = {}) {
   close.dataset.dismiss = "";
   close.setAttribute("aria-label", "Dismiss");
   close.append(icon("x"));
-  item.append(shapes[tone](), words, ...(action ? [button(item, action)] : []), close);
+  const beside = signedOut ? [signIn(item)] : action ? [button(item, action)] : [];
+  item.append(shapes[tone](), words, ...beside, close);
   list.append(item);
-  expire(item, action ? STAY_TO_ACT : STAY);
+  if (!signedOut) expire(item, action ? STAY_TO_ACT : STAY);
+}
+
+function signIn(item) {
+  const href = `/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`;
+  const made = Object.assign(document.createElement("a"), { className: "btn small", href, target: "_blank", textContent: "Sign in again" });
+  made.addEventListener("click", () => item.remove());
+  return made;
 }
 
 function button(item, { label, run }) {

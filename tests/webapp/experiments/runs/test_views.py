@@ -34,6 +34,8 @@ def test_annotators_must_not_see_what_models_answer(run, as_annotator):
 def test_strangers_are_sent_to_sign_in(run, client):
     answer = client.get(f"/runs/{run.id}")
     assert answer.status_code == 302 and answer["Location"].startswith("/sign-in")
+    part = client.get("/experiments/line", headers={"HX-Request": "true"})
+    assert part.status_code == 401 and "HX-Redirect" not in part  # the page says so, and keeps what was typed in it
 
 
 def test_an_unknown_tab_is_not_there(run, page):

@@ -35,7 +35,8 @@ const prompt = new PromptPane(by("work-prompt"));
 const problems = new Problems(by("work-problems"));
 const save = new SaveState(by("work-save"));
 const sheet = new KeySheet(by("work-keys"), keymap, setup.project);
-const sidebar = new Sidebar({ user: setup.user, project: setup.project, counted: setup.counted, unread: setup.unread, reopen: (id) => reopen(id) });
+const sidebar = new Sidebar({ user: setup.user, project: setup.project, counted: setup.counted, unread: setup.unread, reopen: (id) => reopen(id),
+  signedOut: () => quarrels.signedOut() });
 const outbox = new Outbox({ user: setup.user, project: setup.project, done: delivered, failed: refused, changed: counts });
 const tasks = new Tasks({ project: setup.project, leaving: (id) => outbox.has(id), changed: counts });
 const quarrels = new Quarrels({

@@ -7,9 +7,9 @@ import { duration } from "../times.js";
 import { el, recall, remember } from "./dom.js";
 
 export class Sidebar {
-  /** `reopen(id)` opens a submission again. `unread`: nothing was submitted yet, and there are guidelines. */
-  constructor({ user, project, counted, unread, reopen }) {
-    Object.assign(this, { project, counted, reopen, read: `read:${user}:${project}` });
+  /** `reopen(id)` opens a submission again; `signedOut()` says that the session has ended. `unread`: nothing was submitted yet, and there are guidelines. */
+  constructor({ user, project, counted, unread, reopen, signedOut }) {
+    Object.assign(this, { project, counted, reopen, signedOut, read: `read:${user}:${project}` });
     this.side = document.getElementById("work-side");
     this.sections = { guidelines: document.getElementById("work-guidelines"), progress: document.getElementById("work-progress") };
     this.number = Number(this.sections.guidelines.querySelector("[data-number]")?.dataset.number ?? 0);
@@ -46,9 +46,10 @@ export class Sidebar {
   /** Fetches the guidelines if a task has newer ones than the page shows. Resolves to whether they changed. */
   async guidelinesAre(number) {
     if (!number || number <= this.number) return false;
-    this.number = number;
     const response = await fetch(`/projects/${this.project}/work/guidelines`, { headers: { "HX-Request": "true" } }).catch(() => null);
-    if (!response?.ok) return false;
+    if (response?.status === 401) this.signedOut();
+    if (!response?.ok) return false; // the next task that has them tries again
+    this.number = number;
     const body = this.sections.guidelines.querySelector(".work-panel-body");
     body.innerHTML = await response.text(); // a fragment of our own server, which has passed its allow-list
     renderMath(body);

@@ -1,5 +1,5 @@
 // An answer while it is written: the server's events, one after the other.
-import { csrfToken, ServerError } from "../http.js";
+import { csrfToken, ServerError, SIGNED_OUT } from "../http.js";
 
 /** Yields {event, ...data} of a model's answer to `body`; throws ServerError, and AbortError when `signal` says so. */
 export async function* answer(model, body, signal) {
@@ -14,6 +14,7 @@ export async function* answer(model, body, signal) {
   if (!response.ok) {
     const told = await response.json().catch(() => ({}));
     const where = (told.error?.fields ?? []).map(({ path, message }) => `${path}: ${message}`).join("; ");
+    if (response.status === 401) throw new ServerError(SIGNED_OUT, { status: 401 });
     throw new ServerError(where || told.error?.message || `The server answered ${response.status}.`, { status: response.status, ...told.error });
   }
   yield* events(response.body.pipeThrough(new TextDecoderStream()).getReader());
