@@ -109,6 +109,10 @@ def test_a_band_over_runs_whose_seeds_are_not_known_is_named(open_page, team, la
     page.goto(f"/reports/{reports.create(team.researcher, 'Logged twice', block).pk}")
     expect(page.locator(".chart canvas")).to_have_count(1)
     expect(page.get_by_text("band: 95% interval of the mean over seeds (Student's t)")).to_be_visible()
+    ranged = reports.create(team.researcher, "By range", block.replace("runs:", "band: range\nruns:"))
+    page.goto(f"/reports/{ranged.pk}")
+    expect(page.locator(".chart canvas")).to_have_count(1)
+    expect(page.get_by_text("band: lowest to highest seed")).to_be_visible()
 
 
 def test_charts_are_drawn_with_bands_and_a_run_that_is_not_there_is_named(open_page, team, report):

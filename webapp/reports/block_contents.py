@@ -79,6 +79,7 @@ def _chart(reader: ReportReader, block: ReportBlock) -> tuple[Sequence[str], dic
         "log": given.get("scale") == "log",
         "smoothing": given.get("smoothing", 0.0),
         "range": given.get("range"),
+        "band": given.get("band", "interval"),
     }
     return source.notes, facts
 

@@ -86,7 +86,9 @@ def _chart(
         xs, held = curves.steps, {run: values for run, (values, _) in curves.held.items()}
     those = [(label, [run for run in runs if run in held]) for label, runs in groups]
     lines = [
-        svg.line(label, xs, [held[run] for run in runs], [seeds[run] for run in runs], facts["smoothing"])
+        svg.line(
+            label, xs, [held[run] for run in runs], [seeds[run] for run in runs], facts["smoothing"], facts["band"]
+        )
         for label, runs in those
         if runs
     ]

@@ -171,6 +171,9 @@ KEYS: Mapping[str, Mapping[str, BlockKey]] = {
         "across": BlockKey(_one_of("steps", "time"), "steps, or time"),
         "scale": BlockKey(_one_of("linear", "log"), "linear, or log"),
         "smoothing": BlockKey(_share, "from 0 to 0.95"),
+        "band": BlockKey(
+            _one_of("interval", "range"), "around a mean over seeds: its 95% interval, or the range of the seeds"
+        ),
         "range": BlockKey(_range, "the ends of the vertical axis: 0..1, or one of them: 0.. or ..1"),
     },
     "runs": {

@@ -1,4 +1,4 @@
-"""Charts of a report as SVG, for a file without scripts: lines of means over seeds with their 95% interval as a band."""
+"""Charts of a report as SVG, for a file without scripts: lines of means over seeds with a band."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ Values = Sequence[float | None]
 
 @dataclass(frozen=True)
 class SvgLine:
-    """Points by rising x. If it stands for several seeds, `band` has the interval wherever two of them have a value, and `limits` are the
-    lowest and the highest seed at each x: the vertical axis follows these, because few seeds have a very wide interval."""
+    """Points by rising x. If it stands for several seeds, `band` has the interval wherever two of them have a value, or the limits, and
+    `limits` are the lowest and the highest seed at each x: the vertical axis follows these, because few seeds have a very wide interval."""
 
     label: str
     points: tuple[tuple[float, float], ...]
@@ -31,9 +31,15 @@ class SvgLine:
 
 
 def line(
-    label: str, xs: Sequence[float], held: Sequence[Values], seeds: Sequence[float | None], smoothing: float = 0.0
+    label: str,
+    xs: Sequence[float],
+    held: Sequence[Values],
+    seeds: Sequence[float | None],
+    smoothing: float = 0.0,
+    around: str = "interval",
 ) -> SvgLine:
-    """The mean over the seeds of these runs at each x where one of them has a value, as the page draws it (`line` of familylines.js)."""
+    """The mean over the seeds of these runs at each x where one of them has a value, as the page draws it (`line` of familylines.js).
+    `around` is its band: interval or range."""
     at = [(x, one_each(seeds, [values[i] for values in held])) for i, x in enumerate(xs)]
     known = [(x, [value for value in found if value is not None]) for x, found in at]
     known = [(x, found) for x, found in known if found]
@@ -41,9 +47,12 @@ def line(
     points = tuple(zip((x for x, _ in known), means, strict=True))
     if len(one_each(seeds, [None] * len(seeds))) < 2:
         return SvgLine(label, points)
+    limits = tuple((x, min(found), max(found)) for x, found in known)
+    if around == "range":
+        return SvgLine(label, points, limits, limits)
     estimates = [(x, mean_over_seeds(found)) for x, found in known]
     band = tuple((x, each.low, each.high) for x, each in estimates if each.low is not None and each.high is not None)
-    return SvgLine(label, points, band, tuple((x, min(found), max(found)) for x, found in known))
+    return SvgLine(label, points, band, limits)
 
 
 def smooth(values: Sequence[float], weight: float) -> list[float]:

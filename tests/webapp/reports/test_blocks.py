@@ -109,6 +109,10 @@ def test_the_lines_of_the_file_are_means_over_seeds_with_their_interval(team, se
     html = unescape(shown(browser(team.reviewer).get(f"/reports/{made.pk}/file")))
     assert html.count("<polyline") == 1 and html.count(named) == 1
     assert "last 0.8" in html  # 0.3 and 1.3, and not 0.3 twice
+    block = CHART.format(run=runs).replace("metric:", "band: range\nmetric:")
+    ranged = services.create(team.researcher, "Range", block)
+    html = unescape(shown(browser(team.reviewer).get(f"/reports/{ranged.pk}/file")))
+    assert html.count("band: lowest to highest seed") == 1 and named not in html
     alone = services.create(team.researcher, "One seed", CHART.format(run=f"{seeds[0].pk}, {again.pk}"))
     html = unescape(shown(browser(team.reviewer).get(f"/reports/{alone.pk}/file")))
     assert "last 0.3" in html and "<polygon" not in html and named not in html
@@ -119,6 +123,8 @@ def test_a_drawn_line_is_the_mean_over_seeds_and_its_band_their_interval():
     assert line.points == ((1, 2.0), (3, 3.0)) and line.limits == ((1, 1.0, 3.0), (3, 3.0, 3.0))
     ((x, low, high),) = line.band  # s / sqrt(2) = 1, t(1) at 97.5% = 12.7062
     assert (x, low, high) == (1, pytest.approx(2 - 12.7062, abs=1e-4), pytest.approx(2 + 12.7062, abs=1e-4))
+    ranged = svg.line("a", [1, 2, 3], [[1.0, None, 3.0], [3.0, None, None]], [0, 1], around="range")
+    assert ranged.band == ranged.limits == line.limits and ranged.points == line.points
     twice = svg.line("a", [1], [[0.0], [0.0], [3.0]], [0, 0, 1])
     assert twice.points == ((1, 1.5),) and twice.limits == ((1, 0.0, 3.0),)
     assert svg.line("a", [1], [[0.0], [0.0], [3.0]], [None] * 3).points == ((1, 1.0),)  # seeds that are not known

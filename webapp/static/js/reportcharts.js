@@ -40,7 +40,7 @@ class ReportCharts {
   lines({ answer }) {
     if (!answer || !this.data) return [];
     const grid = gridded(answer, this.board.axis);
-    return groups(this.data, !this.asked.apart).map((group) => ({ ...group, ...line(grid, group.places.map((place) => this.data.runs[place])) }));
+    return groups(this.data, !this.asked.apart).map((group) => ({ ...group, ...line(grid, group.places.map((place) => this.data.runs[place]), this.asked.band) }));
   }
 
   api(path, more) {
@@ -77,7 +77,7 @@ class ReportCharts {
     const all = this.data.runs.length;
     const lines = groups(this.data, !this.asked.apart);
     const banded = lines.some(({ places }) => new Set(places.map((place) => this.data.runs[place]).map(({ id, seed }) => seed ?? `run ${id}`)).size > 1);
-    const told = [lines.length === 1 ? lines[0].label : "", banded ? `band: ${BANDS.interval}` : "", running ? `live: ${running} of ${all} run${all === 1 ? "" : "s"} under way` : ""].filter(Boolean);
+    const told = [lines.length === 1 ? lines[0].label : "", banded ? `band: ${BANDS[this.asked.band]}` : "", running ? `live: ${running} of ${all} run${all === 1 ? "" : "s"} under way` : ""].filter(Boolean);
     this.live.hidden = !told.length;
     this.live.textContent = told.join(" · ");
   }
