@@ -1,5 +1,6 @@
 """The words of a notice, made of its event and facts alone."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,7 @@ from webapp.inference.models import MARK, STAGES
 from .models import Notice
 
 MOST_WORDS = 300
+WITHOUT_NAME = re.compile(r"run \d+\Z")
 REFUSED_STEPS = ("run.then_refused", "project.then_refused")
 VERSIONED = ("project.published", "import.finished", "version.frozen", "judge.versioned")
 
@@ -173,7 +175,8 @@ def _said(row: Notice) -> str:
 def name(row: Notice) -> str:
     if row.about == "run":
         run = str(row.facts["name"])
-        return f"{run[:1].upper()}{run[1:]} of {row.facts['experiment']}"
+        words = f"R{run[1:]}" if WITHOUT_NAME.match(run) else f"“{run}”"  # a given name keeps its first letter
+        return f"{words} of {row.facts['experiment']}"
     return f"{NAMED[row.about]} “{row.facts.get('name') or row.facts['title']}”"
 
 

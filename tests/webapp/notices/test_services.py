@@ -48,8 +48,10 @@ def test_alarms_say_what_they_are_about_and_share_a_line_with_their_like(team):
     for signal, subject in (("flat", "solved"), ("flat", "not solved"), ("length", ""), ("flattery", "")):
         tell(team.researcher, event="run.alarm", sweep=4, facts=plain | {"signal": signal, "subject": subject})
     tell(team.researcher, event="run.alarm", facts=plain | {"signal": "flat", "subject": "solved"})
+    tell(team.researcher, event="run.alarm", facts=plain | {"name": "slow rate", "signal": "flat", "subject": "solved"})
     page = browser(team.researcher).get("/notices").content.decode()
     assert "2 runs of sweep “rates” learn nothing" in page and "Run 1 of e learns nothing" in page
+    assert "“slow rate” of e learns nothing" in page
     assert "2 runs of sweep “rates” may be gaming their rewards" in page
     assert "Nothing to learn: the prompts are solved, step 9." in page
 

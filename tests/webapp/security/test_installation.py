@@ -38,6 +38,7 @@ def test_only_administrators_come_in_whatever_their_role(team, as_researcher, as
 def test_the_page_says_how_services_storage_and_workspaces_are(team, as_owner):
     quotas.change(team.owner.user, team.workspace, quotas.Limits(running_runs=3))
     text = shown(as_owner.get("/installation"))
+    assert "files of logged runs." in text  # and no space before the full stop
     for told in ("Postgres", "Redis", "Workers", "Ray", "Free on the disk", "Lab", "Elsewhere", "0 of 3", "own limits"):
         assert told in text
     assert "cannot be asked while Redis is away" in text  # of the tests, which have none
