@@ -26,7 +26,7 @@ class Answering(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(handler: type[Answering]) -> Iterator[ThreadingHTTPServer]:
+def serve(handler: type[Answering]) -> Iterator[ThreadingHTTPServer]:
     """Serves on a free port of this machine, in a thread. `address` is its address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()

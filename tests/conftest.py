@@ -140,21 +140,21 @@ def in_memory(request, settings, places):
 
 
 @pytest.fixture(scope="module")
-def making(django_db_setup, django_db_blocker, places) -> Iterator[Callable[[], AbstractContextManager[None]]]:
-    """`with making():` a fixture of a module makes rows, and each test of the module finds them as they were made. They are in a
+def module_rows(django_db_setup, django_db_blocker, places) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """`with module_rows():` a fixture of a module makes rows, and each test of the module finds them as they were made. They are in a
     transaction around the whole module, and what a test changes is rolled back to them. So no test of such a module may commit.
     """
 
     @contextmanager
-    def _making() -> Iterator[None]:
+    def _module_rows() -> Iterator[None]:
         with django_db_blocker.unblock(), override_settings(VAR=next(places), **IN_MEMORY):
             yield
 
     whole = transaction.atomic()
-    with _making():
+    with _module_rows():
         whole.__enter__()
-    yield _making
-    with _making():
+    yield _module_rows
+    with _module_rows():
         transaction.set_rollback(True)
         whole.__exit__(None, None, None)
 

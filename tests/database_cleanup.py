@@ -44,7 +44,7 @@ def close() -> None:
         _open.popitem()[1].close()
 
 
-def filled() -> list[str]:
+def tables_with_rows() -> list[str]:
     """The tables that have rows."""
     some, server = sql.SQL("SELECT {} WHERE EXISTS (SELECT FROM {})"), _server()
     tables = [name for (name,) in server.execute(TABLES, prepare=True)]
@@ -56,7 +56,7 @@ def delete_rows() -> None:
     """Empties all tables that have rows. The role may delete rows in any order, without the triggers that protect them."""
     with _server().transaction():
         _server().execute("SET LOCAL session_replication_role = replica")
-        for table in set(filled()) - KEPT:
+        for table in set(tables_with_rows()) - KEPT:
             _server().execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
 
 

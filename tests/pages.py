@@ -3,6 +3,6 @@
 from typing import Any
 
 
-def shown(response: Any) -> str:
+def page_html(response: Any) -> str:
     """The HTML of a response on one line, because line breaks in a template have no meaning."""
     return " ".join(response.content.decode().split())

@@ -50,7 +50,7 @@ def template() -> Iterator[None]:
             _write()
 
 
-def kept() -> Path:
+def schema_file() -> Path:
     """The file for these migrations and packages."""
     digest = sha256()
     for path in sorted([ROOT / "requirements.lock", *ROOT.glob("webapp/*/migrations/*.py")]):
@@ -61,7 +61,9 @@ def kept() -> Path:
 def read_into(server: Postgres) -> None:
     """Fills the database of the product on a server that has just been made."""
     command = [str(server.install / "bin" / "psql"), *READING, f"--host={server.socket_dir}"]
-    subprocess.run([*command, f"--username={server.user}", f"--dbname={DATABASE}", f"--file={kept()}"], check=True)
+    subprocess.run(
+        [*command, f"--username={server.user}", f"--dbname={DATABASE}", f"--file={schema_file()}"], check=True
+    )
 
 
 def _server() -> dict[str, Any]:
@@ -74,7 +76,7 @@ def _exists(server: psycopg.Connection) -> bool:
 
 def _read(server: psycopg.Connection) -> bool:
     """Makes the template from the kept SQL; False if there is none."""
-    if not (path := kept()).exists():
+    if not (path := schema_file()).exists():
         return False
     server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
     _program("psql", *READING, f"--file={path}")
@@ -83,7 +85,7 @@ def _read(server: psycopg.Connection) -> bool:
 
 def _write() -> None:
     KEPT.mkdir(exist_ok=True)
-    part, whole = KEPT / f"{os.getpid()}.sql", kept()
+    part, whole = KEPT / f"{os.getpid()}.sql", schema_file()
     _program("pg_dump", f"--file={part}")
     part.rename(whole)
     for old in set(KEPT.glob("schema-*.sql")) - {whole}:  # another process may be about to read the current one

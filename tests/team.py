@@ -57,16 +57,16 @@ def make_team() -> Team:
     for user in users:
         user.set_unusable_password()
     users[0].is_administrator = True  # of the first workspace
-    stored(users)
-    lab, elsewhere = stored([Workspace(name=name, slug=name.lower()) for name in ("Lab", "Elsewhere")])
+    bulk_insert(users)
+    lab, elsewhere = bulk_insert([Workspace(name=name, slug=name.lower()) for name in ("Lab", "Elsewhere")])
     places = (lab, lab, lab, lab, elsewhere)
-    members = stored(
+    members = bulk_insert(
         [
             Membership(user=user, workspace=place, role=role)
             for user, place, role in zip(users, places, ROLES, strict=True)
         ]
     )
-    stored(
+    bulk_insert(
         [
             audit._entry(owner.workspace, owner.user, "workspace.created", owner.workspace, {})
             for owner in (members[0], members[-1])
@@ -76,7 +76,7 @@ def make_team() -> Team:
     return Team(lab, *members)
 
 
-def stored(rows: list[Row]) -> list[Row]:
+def bulk_insert(rows: list[Row]) -> list[Row]:
     """Like `bulk_create`, with a prepared statement. Django writes the statement again for each test, which takes longer than to run it."""
     model = type(rows[0])
     values = [
@@ -134,9 +134,9 @@ def browser(membership: Membership) -> Client:
         "workspace": membership.workspace_id,
     }
     row = Session(session_key=key, session_data=store.encode(told), expire_date=store.get_expiry_date())
-    stored([row])
+    bulk_insert([row])
     known = SignedIn(session_key=key, user=user, created_at=now, last_used_at=now, address=address)
-    stored([known])
+    bulk_insert([known])
     User.objects.filter(pk=user.pk).update(last_login=now)
     user.last_login, user.backend = now, PASSWORDS
     client = Client()

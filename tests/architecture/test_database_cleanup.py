@@ -10,7 +10,7 @@ from django.db import IntegrityError, connection, transaction
 
 from tests import connection_pool, database_cleanup
 from tests.connection_pool import shared_connections
-from tests.database_cleanup import KEPT, delete_rows, filled
+from tests.database_cleanup import KEPT, delete_rows, tables_with_rows
 from tests.team import make_team
 from tests.webapp.experiments.conftest import make_version
 from webapp.datasets.models import DatasetVersion
@@ -21,9 +21,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_rows_that_triggers_protect_go_too_and_the_triggers_hold_afterwards():
     make_version(make_team().owner)
     types = set(ContentType.objects.values_list("pk", flat=True))
-    assert {"datasets_versionmember", "accounts_membership"} <= set(filled()) - KEPT
+    assert {"datasets_versionmember", "accounts_membership"} <= set(tables_with_rows()) - KEPT
     delete_rows()
-    assert set(filled()) <= KEPT
+    assert set(tables_with_rows()) <= KEPT
     assert set(ContentType.objects.values_list("pk", flat=True)) == types
 
     version = make_version(make_team().owner)
@@ -37,7 +37,7 @@ def test_a_transaction_that_a_test_has_left_open_holds_no_rows():
     type(team.workspace).objects.update(name="held")
     make_version(team.owner)
     database_cleanup._teardown(None)
-    assert set(filled()) <= KEPT and connection.connection is None
+    assert set(tables_with_rows()) <= KEPT and connection.connection is None
 
 
 def test_if_its_connection_was_ended_it_opens_another():
@@ -46,7 +46,7 @@ def test_if_its_connection_was_ended_it_opens_another():
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(%s, 60000)", [before])
     delete_rows()
-    assert set(filled()) <= KEPT and database_cleanup._server().info.backend_pid != before
+    assert set(tables_with_rows()) <= KEPT and database_cleanup._server().info.backend_pid != before
 
 
 @pytest.fixture

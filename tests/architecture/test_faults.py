@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from scripts import faults
-from tests.answering import Answering, address, serving
+from tests.answering import Answering, address, serve
 
 DJANGO = next(each for each in faults.pinned() if each.name == "django")
 HTMX = next(each for each in faults.pinned() if each.ecosystem == "npm")
@@ -63,7 +63,7 @@ class Osv(Answering):
 @pytest.fixture
 def osv():
     Osv.known, Osv.asked = {}, []
-    with serving(Osv) as server:
+    with serve(Osv) as server:
         yield address(server)
 
 

@@ -25,10 +25,10 @@ def test_another_migration_or_package_is_another_file(tmp_path, monkeypatch, cha
     for name in ("requirements.lock", "webapp/shop/migrations/0001_initial.py"):
         (tmp_path / name).write_text("first")
     monkeypatch.setattr(schema, "ROOT", tmp_path)
-    before = schema.kept()
-    assert schema.kept() == before
+    before = schema.schema_file()
+    assert schema.schema_file() == before
     (tmp_path / changed).write_text("second")
-    assert schema.kept() != before
+    assert schema.schema_file() != before
 
 
 def test_a_database_of_ones_own_is_migrated(monkeypatch):

@@ -44,7 +44,7 @@ def _with_schema() -> Path:
     """The folder of a stack."""
     var = Path(tempfile.mkdtemp(prefix="ts-stack-"))
     var.chmod(0o755)  # as root the database runs as another user
-    if schema.kept().exists():
+    if schema.schema_file().exists():
         server = Postgres(var)
         server.start()
         schema.read_into(server)

@@ -38,7 +38,7 @@ def on_screens(page: Page, name: str) -> None:
     page.set_viewport_size({"width": 1280, "height": 900})
 
 
-def looked_at(page: Page) -> None:
+def check_look(page: Page) -> None:
     """Asserts that the page has no such fault in either theme, in a wide and in a narrow window. Leaves the wide window."""
     for scheme in ("light", "dark"):
         for width in (1280, 390):

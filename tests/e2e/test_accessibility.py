@@ -16,7 +16,7 @@ from tests.trainer.judges.inputs import INPUT
 from tests.webapp.annotation.conftest import make_version as make_pairs
 from tests.webapp.experiments.conftest import make_version
 from tests.webapp.experiments.people.test_people import give_rubrics
-from tests.webapp.experiments.people.test_people import judged as graded
+from tests.webapp.experiments.people.test_people import judged_response as graded
 from trainer.contracts import Example, Preference, Reason, Response
 from webapp.accounts.models import User
 from webapp.accounts.tokens.services import create_token

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from tests import timeouts
 from tests.e2e.look import faults
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
-from tests.webapp.experiments.people.test_people import give_rubrics, judged
+from tests.webapp.experiments.people.test_people import give_rubrics, judged_response
 from webapp.experiments.alarms import services
 from webapp.experiments.models import GradedResponse, Run, RunAlarm
 
@@ -21,7 +21,9 @@ def test_an_alarm_comes_while_one_looks_and_is_sent_to_people(open_page, as_rese
     trainer = process(Run.objects.get(pk=run.pk))
     places = [{"group": 0, "index": index} for index in (1, 0)]
     alarm = {"signal": "flattery", "since": 6, "share": 0.5, "before": 0.01, "paid": 4.5, "places": places}
-    rows = [judged(index, response="What a brilliant question! Red, as one can see at dusk.") for index in range(2)]
+    rows = [
+        judged_response(index, response="What a brilliant question! Red, as one can see at dusk.") for index in range(2)
+    ]
     more = {"part": "rubric", "criterion": "Is polite"}
     trainer.post(trainer.event("rollouts", 7, rollouts=rows), trainer.event("alarm", 7, **alarm, **more))
     told = page.locator("#alarms summary", has_text="Flattery")
@@ -46,7 +48,7 @@ def test_an_open_alarm_stays_open_and_shows_that_somebody_else_has_sent_it(
     give_rubrics(team.researcher, run)
     trainer = process(Run.objects.get(pk=run.pk))
     alarm = {"signal": "flattery", "since": 6, "share": 0.5, "before": 0.01, "paid": 4.5}
-    rows = [judged(0, response="What a brilliant question!")]
+    rows = [judged_response(0, response="What a brilliant question!")]
     told = trainer.event("alarm", 7, places=[{"group": 0, "index": 0}], part="rubric", criterion="Is polite", **alarm)
     trainer.post(trainer.event("rollouts", 7, rollouts=rows), told)
     page = open_page(as_researcher)

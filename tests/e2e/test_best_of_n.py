@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.test_demo import change, enter
-from tests.e2e.test_second_round import trained
+from tests.e2e.test_second_round import run_training
 from tests.trainer.conftest import tiny_dir  # noqa: F401 - a fixture
 from trainer.contracts import Example, Message
 from webapp.datasets.ingest import services as imports
@@ -40,7 +40,7 @@ def sampled(server, team, tiny_dir, settings, tmp_path) -> Run:  # noqa: F811
     dataset = Dataset.objects.create(workspace=team.workspace, name="Prompts")
     datasets.freeze(team.owner, datasets.new_version(team.owner, dataset, examples, None, {}, as_given=True))
     run = launch.launch(team.researcher, recipe="policy", config=POLICY, dataset=DatasetChoice(id=dataset.pk))
-    return trained(run, server.url)
+    return run_training(run, server.url)
 
 
 def launched(page: Page) -> Run:
@@ -71,7 +71,7 @@ def test_the_best_of_what_was_sampled_teaches_a_model_that_the_next_policy_begin
     change(page, "f-model-name", lambda field: field.select_option("tiny"))
     change(page, "f-steps", lambda field: enter(field, "2"))
     change(page, "f-evaluation-max_examples", lambda field: enter(field, "0"))
-    tuned = trained(launched(page), server.url)
+    tuned = run_training(launched(page), server.url)
     assert tuned.dataset_version.lineage["run"] == sampled.pk
 
     model = RegisteredModel.objects.get(artifact__run=tuned)
@@ -85,4 +85,4 @@ def test_the_best_of_what_was_sampled_teaches_a_model_that_the_next_policy_begin
         config={**POLICY, "model": {"name": model.name}},
         dataset=DatasetChoice(id=sampled.dataset_version.dataset_id),
     )
-    assert trained(further, server.url).slots.get(role="base").model == model
+    assert run_training(further, server.url).slots.get(role="base").model == model

@@ -5,7 +5,7 @@ cancelled.
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import looked_at
+from tests.e2e.look import check_look
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from tests.webapp.annotation.answers import make_project
 from webapp.experiments.after import rounds
@@ -22,7 +22,7 @@ def test_a_chain_is_put_together_drawn_and_goes_on(open_page, as_researcher, run
     page.get_by_role("button", name="Continue").press("Enter")
     page.get_by_label("Begin with the model that “run 1” trains").uncheck()
     page.locator("#f-name").fill("second")
-    looked_at(page)
+    check_look(page)
     page.get_by_role("button", name="Launch afterwards").click()
     page.wait_for_url(f"**/runs/{run.id}/chain")
     chain = page.locator("#chain")
@@ -32,7 +32,7 @@ def test_a_chain_is_put_together_drawn_and_goes_on(open_page, as_researcher, run
     dialog.get_by_label("Name").fill("how good")
     dialog.get_by_role("button", name="Put it there").click()
     expect(chain).to_contain_text("Waits until “second” before it was launched and has finished")
-    looked_at(page)
+    check_look(page)
     Run.objects.filter(id=run.id).update(state="finished")
     rounds.take_up(run.id)
     expect(chain.get_by_role("link", name="second")).to_have_count(2)  # without a reload
@@ -52,10 +52,10 @@ def test_a_run_waits_for_a_project_and_starts_on_its_answers(open_page, as_resea
     expect(page.get_by_text("Choose a run.")).to_be_visible()
     page.get_by_label("Like this run").select_option(str(run.pk))
     page.get_by_label("Name").fill("on the new answers")
-    looked_at(page)
+    check_look(page)
     page.get_by_role("button", name="Wait and train").click()
     expect(page.locator(".chain-node")).to_contain_text("Waits: 2 tasks still lack answers")
-    looked_at(page)
+    check_look(page)
     page.get_by_role("button", name="Cancel on the new answers").click()
     expect(page.locator(".chain-node")).to_contain_text("Cancelled")
     assert ChainStep.objects.get().project == project

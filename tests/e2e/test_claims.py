@@ -10,7 +10,7 @@ from django.conf import settings
 from playwright.sync_api import expect
 
 from tests import timeouts
-from tests.e2e.look import looked_at
+from tests.e2e.look import check_look
 from tests.webapp.experiments.claims.test_tasks import made, write_model  # noqa: F401 - a fixture
 from tests.webapp.experiments.claims.test_waiting_arms import data, finish  # noqa: F401 - fixtures
 from tests.webapp.experiments.conftest import model  # noqa: F401
@@ -33,14 +33,14 @@ def test_a_claim_is_started_once_fills_its_table_and_is_decided(open_page, as_re
     page.locator("a[href='/experiments/claims/judge_policy/new']").first.click()
     page.get_by_label("Seeds").fill("2")
     page.locator("textarea[name=shared]").fill(json.dumps({"steps": 4, "scaffold": None}))
-    looked_at(page)
+    check_look(page)
     page.get_by_role("button", name="Launch all runs").dblclick()
     page.wait_for_url(re.compile(r"/experiments/claims/\d+$"))
     study = ClaimStudy.objects.get()
     standing = page.locator("#standing")
     expect(standing).to_contain_text("0 of 8 runs have finished")
     expect(standing).to_contain_text("Waits until hybrid_judge, seed 0 has finished")
-    looked_at(page)
+    check_look(page)
     for each in ClaimRun.objects.filter(run__isnull=False).select_related("run"):
         finish(each.run)
         rounds.take_up(each.run.pk)
@@ -55,7 +55,7 @@ def test_a_claim_is_started_once_fills_its_table_and_is_decided(open_page, as_re
     expect(standing.locator("section", has_text="A policy trained with the hybrid judge").first).to_contain_text(
         "Holds"
     )
-    looked_at(page)
+    check_look(page)
     assert Run.objects.count() == 8 and ClaimStudy.objects.count() == 1
     link.click()
     expect(page.get_by_role("link", name="claim: judge_policy", exact=True)).to_be_visible()
@@ -67,16 +67,16 @@ def test_from_nothing_one_click_makes_the_task_and_starts(open_page, as_research
     page.locator("a[href='/experiments/claims/rationale/new']").first.click()
     expect(page.get_by_text("No dataset yet")).to_be_visible()
     page.get_by_label("Seeds").fill("2")
-    looked_at(page)
+    check_look(page)
     page.get_by_role("button", name="Make its task and start").dblclick()
     page.wait_for_url(re.compile(r"/experiments/claims/\d+$"))
     study, job = ClaimStudy.objects.get(), WeightsJob.objects.get()
     standing = page.locator("#standing")
     expect(standing).to_contain_text("Its 4 runs start when its task is made")
-    looked_at(page)
+    check_look(page)
     made(job, leaves=False)
     expect(standing).to_contain_text("is not on this server")
-    looked_at(page)
+    check_look(page)
     page.get_by_role("button", name="Try again").click()
     expect(standing.get_by_text("Queued")).to_be_visible()
     job.refresh_from_db()
@@ -89,7 +89,7 @@ def test_from_nothing_one_click_makes_the_task_and_starts(open_page, as_research
     expect(standing).to_contain_text("about 1:15 min left")
     bar = standing.get_by_role("progressbar", name="The small model")
     assert (bar.get_attribute("value"), bar.get_attribute("max")) == ("340", "1200")
-    looked_at(page)
+    check_look(page)
     expect(standing).to_contain_text("80 are made")
     assert process.post(1, state="finished", outcome={"examples": 80, "files": []}).status_code == 200
     claims.begin(study.pk)
@@ -98,7 +98,7 @@ def test_from_nothing_one_click_makes_the_task_and_starts(open_page, as_research
     page.goto("/experiments/claims/rationale/new")
     expect(page.get_by_role("button", name="Start with its task")).to_be_visible()
     expect(page.get_by_role("link", name="claim-faults v1")).to_be_visible()
-    looked_at(page)
+    check_look(page)
 
 
 def test_enter_in_a_field_starts_what_is_chosen(open_page, as_researcher, data, model):  # noqa: F811

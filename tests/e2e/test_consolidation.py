@@ -5,7 +5,7 @@ import time
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import looked_at
+from tests.e2e.look import check_look
 from tests.team import browser
 from tests.timeouts import SECONDS
 from tests.webapp.annotation.answers import annotators, answer, make_project, preference, ranking, rubric
@@ -59,7 +59,7 @@ def test_pairs_are_decided_and_saved_by_keys_alone(open_page, team):
     assert not Resolution.objects.filter(task=opposite).exists()
     page.get_by_role("link", name="All tasks").click()
     expect(page.locator(".remark")).to_contain_text("Say what a source is.")
-    looked_at(page)
+    check_look(page)
 
 
 def test_a_reviewer_reads_formulas_and_the_passage_that_a_reason_is_tied_to(open_page, team):

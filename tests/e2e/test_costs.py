@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from tests.e2e.look import looked_at
+from tests.e2e.look import check_look
 from tests.e2e.test_accessibility import AXE, in_both_themes
 from tests.webapp.experiments.conftest import launch, model, version  # noqa: F401  fixtures
 from webapp.experiments.lifecycle import services as lifecycle
@@ -59,7 +59,7 @@ def test_the_costs_of_runs_fit_every_screen_and_lead_to_the_runs(team, open_page
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 900})
         assert in_both_themes(page, "/costs?by=run") == [], width
-        looked_at(page)
+        check_look(page)
     expect(page.locator("tfoot")).to_contain_text("7.50")
     expect(page.locator("tfoot")).to_contain_text("1 unknown")
     seen(page, "runs")
@@ -72,12 +72,12 @@ def test_the_costs_of_runs_fit_every_screen_and_lead_to_the_runs(team, open_page
     expect(row.locator("td").first).to_have_text("1.50")
     expect(row.locator("td").nth(1)).to_have_text("3.00")
     assert in_both_themes(page, "/costs?by=month") == []
-    looked_at(page)
+    check_look(page)
     page.goto(page.url.replace("by=month", "by=run"))
     page.get_by_role("link", name="lasted 3 hours").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("lasted 3 hours")
     page.get_by_role("link", name="costs", exact=True).click()
     expect(page.get_by_text("Show all work")).to_be_visible()
     assert in_both_themes(page, page.url.removeprefix(page.url.split("/costs")[0])) == [], "of one run"
-    looked_at(page)
+    check_look(page)
     expect(page.locator("tbody tr")).to_have_count(1)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import looked_at
+from tests.e2e.look import check_look
 from tests.e2e.test_accessibility import AXE, in_both_themes
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from webapp.experiments.models import Run
@@ -38,7 +38,7 @@ def test_the_help_is_read_by_keyboard_on_every_screen(open_page, as_annotator):
             page.set_viewport_size({"width": width, "height": 900})
             assert in_both_themes(page, address) == [], (address, width)
             picture(page, f"{address.replace('/', '-')}-{width}-dark")
-            looked_at(page)
+            check_look(page)
             page.emulate_media(color_scheme="light")
             page.set_viewport_size({"width": width, "height": 900})
             picture(page, f"{address.replace('/', '-')}-{width}")
@@ -78,7 +78,7 @@ def test_an_alarm_leads_to_the_heading_about_it(open_page, as_researcher, run, p
     page = open_page(as_researcher)
     page.goto(f"/runs/{run.id}")
     page.locator("#alarms summary").press("Enter")
-    looked_at(page)
+    check_look(page)
     picture(page, "alarm")
     page.get_by_role("link", name="What this alarm means").press("Enter")
     expect(page).to_have_url(f"{page.url.split('/help')[0]}/help/alarms#the-entropy-has-collapsed")

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.team import browser
-from tests.webapp.datasets.conftest import importing  # noqa: F401  a fixture
+from tests.webapp.datasets.conftest import import_rows  # noqa: F401  a fixture
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from tests.webapp.judging.conftest import MET, examples  # noqa: F401  fixtures
 from webapp.judging.models import JudgeVersion

@@ -5,7 +5,7 @@ import os
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.look import faults, looked_at
+from tests.e2e.look import check_look, faults
 from tests.webapp.lineage.test_lineage import World
 
 pytestmark = pytest.mark.browser
@@ -59,7 +59,7 @@ def test_the_graph_is_walked_by_keyboard_and_fits_every_screen(open_page, as_res
     expect(page.locator(".lineage-list")).to_contain_text("made from")
     for address, name in ((f"run/{world.policy.pk}", "run"), (f"version/{world.version.pk}", "version")):
         page.goto(f"/lineage/{address}/graph?steps=3")
-        looked_at(page)
+        check_look(page)
         page.reload()
         expect(boxes.and_(page.locator("[aria-current]"))).to_be_in_viewport(ratio=1)
         kept(page, name)

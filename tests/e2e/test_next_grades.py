@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.test_accessibility import AXE, in_both_themes
-from tests.webapp.evaluation.judged_scores import corrected, graded, judged
+from tests.webapp.evaluation.judged_scores import answer_all_tasks, first_model_cells, make_judged_evaluation
 from webapp.annotation.models import Project
 from webapp.evaluation.models import Evaluation
 
@@ -22,7 +22,7 @@ def look(page, name: str) -> None:
 
 
 def test_tasks_are_made_graded_and_published_and_the_score_is_corrected(open_page, eager, as_researcher, server, team):
-    row = judged(team.researcher)
+    row = make_judged_evaluation(team.researcher)
     address = f"/evaluations/{row.pk}"
     page, other = open_page(as_researcher), open_page(as_researcher)
     assert AXE.exists() and not in_both_themes(page, address)
@@ -40,7 +40,7 @@ def test_tasks_are_made_graded_and_published_and_the_score_is_corrected(open_pag
     expect(other.locator("#grade-next")).to_contain_text("0 of 20 responses are graded")
     project = Project.objects.get()
 
-    graded(team.researcher, project)
+    answer_all_tasks(team.researcher, project)
     assert not in_both_themes(page, address)
     expect(place).to_contain_text("20 of 20 responses are graded")
     look(page, "graded")
@@ -54,7 +54,7 @@ def test_tasks_are_made_graded_and_published_and_the_score_is_corrected(open_pag
     page.wait_for_url(lambda url: "/evaluations/" in url and not url.endswith(address))
     latest = Evaluation.objects.latest("id")
     assert (latest.rerun_of_id, latest.state) == (row.pk, "finished")
-    more = corrected(latest)["To grade next"]["value"]
+    more = first_model_cells(latest)["To grade next"]["value"]
     expect(place).to_contain_text(f"{more} responses to {more} prompts, drawn at random, for an interval of ± 15.0%")
     assert not in_both_themes(page, f"/evaluations/{latest.pk}")
     look(page, "corrected")

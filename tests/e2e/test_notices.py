@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from tests.e2e.look import looked_at
+from tests.e2e.look import check_look
 from tests.e2e.test_accessibility import AXE, LOOK, NAMED, bring_axe
 from tests.team import browser
 from tests.webapp.experiments.conftest import launch, model, version  # noqa: F401 - fixtures
@@ -205,7 +205,7 @@ def test_what_needs_somebody_and_its_notices_fit_every_screen(open_page, team, l
     ):
         page.goto(address)
         expect(page.get_by_text(told).first).to_be_visible()
-        looked_at(page)
+        check_look(page)
         for scheme in ("light", "dark"):
             for width in (1280, 390):
                 page.emulate_media(color_scheme=scheme)

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.e2e.own_rewards import install_package, service_of_the_page
 from tests.e2e.test_demo import change, enter
-from tests.e2e.test_second_round import trained
+from tests.e2e.test_second_round import run_training
 from tests.trainer.conftest import tiny_dir  # noqa: F401 - a fixture
 from tests.webapp.experiments.rewards.service import SECRET
 from trainer.contracts import Criterion, Example, Message, Rubric
@@ -93,7 +93,7 @@ def test_a_service_and_a_function_of_ones_own(open_page, as_researcher, ready, s
         for path, value in SMALL.items():
             change(page, f"f-{path.replace('.', '-')}", lambda field, value=value: enter(field, str(value)))
         expect(page.locator(".run-form-side [role=status]")).to_contain_text("Stop it at any time")
-        run = trained(launched(page), server.url, [sys.executable, "-m", "trainer"])
+        run = run_training(launched(page), server.url, [sys.executable, "-m", "trainer"])
         assert log and all('"POST / HTTP/1.1" 200' in line for line in log), log
     rows = list(run.rollouts.filter(phase="train"))
     assert len(rows) == 4

@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, Page, expect
 from tests import fork_server
 from tests.e2e.importing import import_file
 from tests.e2e.test_demo import LONG_MS, change
-from tests.e2e.test_second_round import launched, trained
-from tests.e2e.workbench import delivered
+from tests.e2e.test_second_round import launch_run, run_training
+from tests.e2e.workbench import wait_until_sent
 from tests.trainer.conftest import tiny_dir  # noqa: F401 - a fixture
 from webapp.annotation.models import Answer, Project
 from webapp.inference.models import RegisteredModel
@@ -96,7 +96,7 @@ def compare(chromium: Browser, url: str, link: str, name: str, key: str) -> None
         expect(page.locator(".work-scale :checked")).to_have_count(1)
         page.keyboard.press("Control+Enter")
     page.get_by_text("Nothing waits for you").wait_for(timeout=LONG_MS)
-    delivered(page)
+    wait_until_sent(page)
     context.close()
 
 
@@ -119,7 +119,7 @@ def test_pairs_become_a_reward_a_policy_and_a_win_rate(
     page.locator("summary", has_text="Train on it").click()
     page.locator(".train-item", has_text="Reward model").click()
     change(page, "f-model-name", lambda field: field.select_option("tiny"))
-    reward = RegisteredModel.objects.get(artifact__run=trained(launched(page, **ONCE, batch_size=2), server.url))
+    reward = RegisteredModel.objects.get(artifact__run=run_training(launch_run(page, **ONCE, batch_size=2), server.url))
 
     use_as(page, reward, "Policy from rubrics", "Reward")
     expect(page.locator("#f-rewards-0-model")).to_have_value(reward.name)
@@ -127,7 +127,7 @@ def test_pairs_become_a_reward_a_policy_and_a_win_rate(
     expect(page.locator("details.group-scaffold[open] .error")).to_contain_text("switch it off")
     with page.expect_response(lambda response: response.request.method == "POST"):
         page.locator("[name='scaffold.__on']").uncheck()
-    run = trained(launched(page, **ONCE, **POLICY), server.url)
+    run = run_training(launch_run(page, **ONCE, **POLICY), server.url)
     assert run.slots.get(role="reward_model").model == reward
     policy = RegisteredModel.objects.get(artifact__run=run)
 

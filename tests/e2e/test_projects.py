@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.workbench import delivered
+from tests.e2e.workbench import wait_until_sent
 from tests.webapp.annotation.conftest import make_version
 from webapp.annotation.models import Answer, Project, ProjectInvite
 
@@ -87,7 +87,7 @@ def test_a_project_is_set_up_opened_and_joined_by_a_newcomer(
     newcomer.keyboard.press("6")
     newcomer.keyboard.press("Control+Enter")
     newcomer.get_by_text("Which colour is fruit 1?").wait_for()
-    delivered(newcomer)
+    wait_until_sent(newcomer)
     assert Answer.objects.get().assignment.user.name == "Nora"
     other.close()
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import looked_at
+from tests.e2e.look import check_look
 from tests.e2e.test_demo import change, enter
 from tests.webapp.experiments.conftest import make_version
 from tests.webapp.experiments.launch.test_expected import ran
@@ -67,7 +67,7 @@ def test_a_field_is_found_by_its_words_in_a_part_that_was_folded(form):
     expect(rate).to_be_visible()
     expect(form.locator("#f-steps")).to_be_hidden()
     look(form, "found")
-    looked_at(form)
+    check_look(form)
     form.set_viewport_size({"width": 390, "height": 800})
     assert rate.bounding_box()["y"] < form.locator(".launch").bounding_box()["y"], "what is found is not below the rest"
     form.set_viewport_size({"width": 1280, "height": 800})
@@ -123,7 +123,7 @@ def test_a_preset_fills_fields_marks_them_and_is_undone_and_nothing_jumps(form):
     expect(form.get_by_role("button", name="Quick look")).to_have_attribute("aria-pressed", "true")
     assert depth(below, "form") == place, "nothing moves"
     look(form, "preset")
-    looked_at(form)
+    check_look(form)
     with form.expect_response(lambda response: response.request.method == "POST"):
         form.get_by_role("button", name="Undo").click()
     expect(steps).to_have_value(before)

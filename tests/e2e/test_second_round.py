@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from benchmarks.chatserver import ChatServer
 from tests import fork_server
 from tests.e2e.test_demo import change, enter
-from tests.e2e.workbench import delivered
+from tests.e2e.workbench import wait_until_sent
 from tests.stack import ROOT
 from tests.trainer.chat_beside import chat_server
 from tests.trainer.conftest import tiny_dir  # noqa: F401 - a fixture
@@ -54,7 +54,7 @@ def prefers_more_letters(body) -> str:
     return json.dumps({"reasons": ["it has more letters"], "verdict": verdict})
 
 
-def trained(run: Run, url: str, trainer: list[str] | None = None) -> Run:
+def run_training(run: Run, url: str, trainer: list[str] | None = None) -> Run:
     """Runs the process that Ray would start, to its end. It is forked, unless `trainer` is a command that starts it."""
     Run.objects.filter(id=run.id).update(state="starting", ray_job_id=f"run-{run.id}-1", next_try_at=None)
     variables = {"URL": url, "RUN_ID": str(run.id), "RUN_TOKEN": tokens.run_token(run)}
@@ -139,11 +139,11 @@ def compare(chromium: Browser, url: str, link: str) -> None:
         page.keyboard.press("1" if "apple" in first else "7")
         page.keyboard.press("Control+Enter")
     page.get_by_text("Nothing waits for you").wait_for()
-    delivered(page)
+    wait_until_sent(page)
     context.close()
 
 
-def launched(page: Page, **fields: int) -> Run:
+def launch_run(page: Page, **fields: int) -> Run:
     for path, value in fields.items():
         change(page, f"f-{path}", lambda field, value=value: enter(field, str(value)))
     assert page.locator("#run-form .error").all_inner_texts() == []
@@ -167,7 +167,7 @@ def test_what_people_preferred_becomes_a_policy_that_learns_on_from_its_own_answ
     expect(offered).to_contain_text(f"{PAIRS} pairs with a preferred answer")
     offered.click()
     change(page, "f-model-name", lambda field: field.select_option("tiny"))
-    first = trained(launched(page, **SMALL), server.url)
+    first = run_training(launch_run(page, **SMALL), server.url)
 
     page.goto(f"/runs/{first.pk}")
     policy = RegisteredModel.objects.get(artifact__run=first)
@@ -179,7 +179,7 @@ def test_what_people_preferred_becomes_a_policy_that_learns_on_from_its_own_answ
     change(page, "f-dataset", lambda field: field.select_option(version))
     for field, value in {"kind": "judge", "protocol": "pairwise", "judge": "Comparer v1", "against": "sample"}.items():
         change(page, f"f-rewards-0-{field}", lambda found, value=value: found.select_option(value))
-    second = trained(launched(page, **SMALL, **ROUND), server.url)
+    second = run_training(launch_run(page, **SMALL, **ROUND), server.url)
 
     assert judge.requests > 0 and second.model == policy
     assert set(second.slots.values_list("role", flat=True)) == {"base", "judge"}

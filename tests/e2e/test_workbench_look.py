@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.test_accessibility import AXE, LOOK, violations
-from tests.e2e.workbench import Bench, delivered, make_project, until
+from tests.e2e.workbench import Bench, make_project, until, wait_until_sent
 from webapp.annotation.models import Answer, Assignment, Guidelines
 
 pytestmark = pytest.mark.browser
@@ -62,7 +62,7 @@ def test_passages_of_a_formatted_text_are_places_in_it_as_it_was_written(open_pa
     bench.press(side, "r")
     bench.type("The equation")
     bench.press("Escape", side, *["ArrowRight"] * 12, "Shift+ArrowRight", "Enter", "2", "Control+Enter")
-    delivered(bench.page)
+    wait_until_sent(bench.page)
     until(lambda: Answer.objects.exists())
     first, second = Answer.objects.get().content["reasons"]
     assert MARKED[first["start"] : first["end"]] == "the year 1987"

@@ -70,7 +70,7 @@ def _example(dataset: Dataset, number: int, parts: dict[str, Any]) -> Example:
     )
 
 
-def delivered(page: Page) -> None:
+def wait_until_sent(page: Page) -> None:
     """Waits until nothing is being sent. The page shows the next task before the server has answered about the last one."""
     expect(page.locator("#work-main")).to_have_attribute("data-waiting", "0")
 
@@ -113,7 +113,7 @@ class Bench:
         expect(self.page.locator("#work-save")).to_contain_text(text)
 
     def delivered(self) -> None:
-        delivered(self.page)
+        wait_until_sent(self.page)
 
     def reason(self, number: int) -> Locator:
         return self.page.get_by_role("textbox", name=f"Reason {number}")

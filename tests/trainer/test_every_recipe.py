@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.trainer.killed import killed
+from tests.trainer.killed_runs import run_until_killed
 from tests.trainer.loops.conftest import events_of, metrics_of
 from tests.trainer.running import run
 from trainer import checkpoints
@@ -92,7 +92,7 @@ def test_a_killed_example_resumes_to_the_same_numbers(
     name: str, whole: Path, data: Path, tiny_dir: Path, tmp_path: Path
 ) -> None:
     broken = tmp_path / "broken"
-    killed("trainer.monitors:RunMonitor.metrics", example(name), data, tiny_dir, broken, step=2)
+    run_until_killed("trainer.monitors:RunMonitor.metrics", example(name), data, tiny_dir, broken, step=2)
     assert checkpoints.steps(broken / "checkpoints") == [1]
     assert run(example(name), data, tiny_dir, broken, resume=True)
 

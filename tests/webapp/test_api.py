@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from tests.pages import shown
+from tests.pages import page_html
 from tests.team import ApiClient
 from webapp.accounts.tokens.services import create_token
 
@@ -161,7 +161,7 @@ def test_a_lost_database_is_a_pause_not_a_crash(api, monkeypatch):
 
 
 def test_the_reference_lists_every_operation(client):
-    page = shown(client.get("/api/v1/docs"))
+    page = page_html(client.get("/api/v1/docs"))
     schema = client.get("/api/v1/openapi.json").json()
     assert all(path in page for path in schema["paths"])
 
@@ -203,7 +203,7 @@ def test_a_wrong_field_of_a_form_is_named(api):
 
 
 def test_the_reference_names_what_a_request_takes(client):
-    page = shown(client.get("/api/v1/docs"))
+    page = page_html(client.get("/api/v1/docs"))
     assert "<code>overlap</code> in body: integer. Different people per task" in page
     assert "<code>file</code> in form: file, required" in page
     assert "<code>state</code> in body: open, paused or closed, required" in page

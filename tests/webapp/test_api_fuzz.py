@@ -31,12 +31,12 @@ OPERATIONS = [found.ok() for found in schema.get_all_operations()]
 
 
 @pytest.fixture(scope="module")
-def secret(making) -> Iterator[str]:
+def secret(module_rows) -> Iterator[str]:
     # a real server closes its connection after each request, but the test's transaction is in that connection
     signals = (request_started, request_finished)
     for signal in signals:
         signal.disconnect(close_old_connections)
-    with making():
+    with module_rows():
         _, made = create_token(make_team().owner, "fuzz")
     yield made
     for signal in signals:

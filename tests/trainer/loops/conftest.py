@@ -63,7 +63,7 @@ def stopped_when_paused(run_dir: Path) -> Any:
     return monitor
 
 
-def kept_stage() -> tuple[list[Any], Callable[[Any], Any]]:
+def stage_recorder() -> tuple[list[Any], Callable[[Any], Any]]:
     """A list, and a function for `run(make=...)` that makes the stage of a job and adds it to the list."""
     from trainer.loops.registry import make_stage
 
@@ -76,7 +76,7 @@ def kept_stage() -> tuple[list[Any], Callable[[Any], Any]]:
     return stages, make
 
 
-def gone_on(config: PolicyConfig, data: Path, model: Path, folder: Path, after: int) -> tuple[Path, Path]:
+def whole_and_resumed(config: PolicyConfig, data: Path, model: Path, folder: Path, after: int) -> tuple[Path, Path]:
     """A whole run, and a copy of it that was killed after step `after` and continued from there."""
     whole, broken = folder / "whole", folder / "broken"
     assert run(config, data, model, whole)
@@ -88,7 +88,7 @@ def gone_on(config: PolicyConfig, data: Path, model: Path, folder: Path, after: 
     return whole, broken
 
 
-def sampled(session: Any) -> list[Any]:
+def sample_first_step(session: Any) -> list[Any]:
     """The scored responses of step 1. Their metrics have been reported."""
     from trainer.loops.session.session import StepTell
 

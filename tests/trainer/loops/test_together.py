@@ -26,14 +26,14 @@ from trainer.monitors import RunMonitor, Spool
 
 from ..running import job_of, run
 from .conftest import events_of, metrics_of, small_config
-from .texts import configured, demonstrations, preferences, written
+from .texts import demonstrations, make_config, preferences, write_examples
 
 LORAS: list[dict[str, Any]] = [{"rank": 2, "alpha": 4}, {"rank": 4, "alpha": 4}, {"rank": 2, "alpha": 8}]
 
 
 def sfts() -> list[RecipeConfig]:
     return [
-        configured("sft", model={"name": "tiny", "lora": lora}, optim={"lr": lr}, seed=seed)
+        make_config("sft", model={"name": "tiny", "lora": lora}, optim={"lr": lr}, seed=seed)
         for lora, lr, seed in zip(LORAS, (1e-3, 3e-3, 1e-2), (0, 1, 0), strict=True)
     ]
 
@@ -50,7 +50,7 @@ def policies() -> list[RecipeConfig]:
 
 def dpos() -> list[RecipeConfig]:
     return [
-        configured("dpo", model={"name": "tiny", "lora": lora}, loss={"beta": beta})
+        make_config("dpo", model={"name": "tiny", "lora": lora}, loss={"beta": beta})
         for lora, beta in zip(LORAS, (0.1, 0.3, 0.1), strict=True)
     ]
 
@@ -58,9 +58,9 @@ def dpos() -> list[RecipeConfig]:
 @pytest.fixture
 def data(tmp_path: Path, examples_file: Path) -> dict[str, Path]:
     return {
-        "sft": written(demonstrations(8, 3), tmp_path / "demonstrations.jsonl"),
+        "sft": write_examples(demonstrations(8, 3), tmp_path / "demonstrations.jsonl"),
         "policy": examples_file,
-        "dpo": written(preferences(8, 3), tmp_path / "preferences.jsonl"),
+        "dpo": write_examples(preferences(8, 3), tmp_path / "preferences.jsonl"),
     }
 
 

@@ -15,7 +15,7 @@ def word(draw: random.Random, length: int = 4) -> str:
     return "".join(draw.choice(LETTERS) for _ in range(length))
 
 
-def asked(text: str) -> tuple[Message, ...]:
+def user_messages(text: str) -> tuple[Message, ...]:
     return (Message(role="user", content=text),)
 
 
@@ -28,7 +28,7 @@ def demonstrations(train: int, heldout: int, seed: int = 0) -> list[Example]:
     draw = random.Random(seed)  # noqa: S311 - data, not secrecy
     words = [word(draw) for _ in range(train + heldout)]
     return [
-        Example(key=f"row-{i}", prompt=asked(text), reference=text[0] * 3, split=side(i, train))
+        Example(key=f"row-{i}", prompt=user_messages(text), reference=text[0] * 3, split=side(i, train))
         for i, text in enumerate(words)
     ]
 
@@ -46,7 +46,7 @@ def preferences(train: int, heldout: int, seed: int = 0, strength: int = 2) -> l
         rows.append(
             Example(
                 key=f"row-{i}",
-                prompt=asked(word(draw, 3)),
+                prompt=user_messages(word(draw, 3)),
                 domain=("even", "odd")[i % 2],
                 split=side(i, train),
                 responses=tuple(Response(id=name, text=text) for name, text in zip("ab", texts, strict=True)),
@@ -56,12 +56,12 @@ def preferences(train: int, heldout: int, seed: int = 0, strength: int = 2) -> l
     return rows
 
 
-def written(examples: Sequence[Example], path: Path) -> Path:
+def write_examples(examples: Sequence[Example], path: Path) -> Path:
     path.write_text("".join(example.canonical() + "\n" for example in examples))
     return path
 
 
-def configured(recipe: str, **changes: Any) -> Any:
+def make_config(recipe: str, **changes: Any) -> Any:
     """A small config that saves after each step. All weights are trained unless `model` says otherwise."""
     small: dict[str, Any] = {
         "steps": 4,

@@ -52,7 +52,7 @@ def ray_for_all() -> Iterator[None]:
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_prestart_worker_first_driver", "0")  # these would not be forked, and no actor would use them
-        patch.setattr(ray, "init", partial(ray.init, runtime_env=ray_worker.forked()))
+        patch.setattr(ray, "init", partial(ray.init, runtime_env=ray_worker.forked_runtime_env()))
         yield
     torch.set_num_threads(before)
     ray.shutdown()

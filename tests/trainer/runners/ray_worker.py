@@ -10,7 +10,7 @@ from typing import Any
 from tests import fork_server
 
 
-def forked() -> dict[str, Any]:
+def forked_runtime_env() -> dict[str, Any]:
     """The `runtime_env` with which Ray forks its workers."""
     return {"py_executable": shlex.join(fork_server.command(__name__))}
 

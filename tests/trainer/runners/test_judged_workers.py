@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.trainer.chat_beside import chat_server
-from tests.trainer.killed import killed
+from tests.trainer.killed_runs import run_until_killed
 from tests.trainer.loops.conftest import events_of
 from tests.trainer.loops.policy.test_judged_runs import access
 from tests.trainer.running import run
@@ -64,7 +64,9 @@ def test_an_asynchronous_run_that_is_killed_goes_on_with_the_same_rewards_and_as
         server.answer = lambda body: json.dumps({"explanation": f"draw {next(draws)}", "met": next(draws) % 3 == 0})
 
         where = "trainer.loops.recipes.policy:PolicyStage._update"
-        killed(where, config, data, tiny_dir, out, call=update, prepare=with_workers_inside, access=access(server))
+        run_until_killed(
+            where, config, data, tiny_dir, out, call=update, prepare=with_workers_inside, access=access(server)
+        )
         journal = Journal(out / "rewards.jsonl")
         drawn = {entry.place: entry.part.verdicts[0].note for entry in journal._known.values()}
         journal.close()

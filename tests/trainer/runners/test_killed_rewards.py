@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.trainer.killed import killed
+from tests.trainer.killed_runs import run_until_killed
 from tests.trainer.loops.conftest import events_of
 from tests.trainer.running import run
 from trainer.contracts import Criterion, Example, Rubric
@@ -194,7 +194,7 @@ def test_an_asynchronous_run_that_is_killed_asks_nobody_twice_and_learns_the_sam
     monkeypatch.setattr("trainer.runners.ray_fleet.RayFleet", FakeFleet)
     out = tmp_path / "run"
     given: dict[str, Any] = {"access": access, "reward_model": scalar}
-    killed(where, config, data, tiny_dir, out, call=number, prepare=prepare, **given)
+    run_until_killed(where, config, data, tiny_dir, out, call=number, prepare=prepare, **given)
     before, first, had = written(out), events_of(out), len(package.read_text().split())
     verdicts = len((tmp_path / "verdicts").read_text().split())
     assert {part for part, _ in before} == {"http", "python", "reward_model", "rubric"}

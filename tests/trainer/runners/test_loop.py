@@ -29,7 +29,7 @@ Make = Callable[..., Session]
 AHEAD = {"ahead": 3, "max_staleness": 2}
 
 
-def learned(run_dir: Path) -> dict[tuple[int, str], float]:
+def metrics_without_times(run_dir: Path) -> dict[tuple[int, str], float]:
     """All metrics except those that depend on the clock or on the cost of failures."""
     clock = ("async/utilisation", "async/dropped", "async/dropped_groups")
     return {place: value for place, value in metrics_of(run_dir).items() if place[1] not in clock}
@@ -63,9 +63,9 @@ def test_neither_the_order_of_the_work_nor_crashes_change_what_is_learned(make_a
     make_async(async_config(AHEAD | {"workers": 4}), busy, seed=9).run()
     make_async(async_config(AHEAD | {"retries": 100}), stormy, seed=7, crashes=0.4).run()
     assert any("killed by the test" in line for line in logs(stormy))
-    assert learned(calm) == learned(busy) == learned(stormy)
+    assert metrics_without_times(calm) == metrics_without_times(busy) == metrics_without_times(stormy)
     assert trained_on(calm) == trained_on(busy) == trained_on(stormy)
-    ages = [value for (_, key), value in sorted(learned(calm).items()) if key == "async/staleness"]
+    ages = [value for (_, key), value in sorted(metrics_without_times(calm).items()) if key == "async/staleness"]
     assert ages == [0.0, 1.0, 2.0, 2.0, 2.0]
 
 
@@ -122,8 +122,8 @@ def test_a_killed_run_resumes_to_the_same_metrics(runner: dict[str, Any], make_a
         again = make_async(async_config(runner), broken, seed=4)
         assert again.resume() and again.step == step
         again.run()
-        expected = {place: value for place, value in learned(whole).items() if place[0] > step}
-        assert {place: value for place, value in learned(broken).items() if place[0] > step} == expected
+        expected = {place: value for place, value in metrics_without_times(whole).items() if place[0] > step}
+        assert {place: value for place, value in metrics_without_times(broken).items() if place[0] > step} == expected
         assert trained_on(broken) == [row for row in trained_on(whole) if row[0] > step]
 
 
@@ -164,7 +164,7 @@ def test_a_budget_decides_the_size_of_a_group_when_it_is_admitted(make_async: Ma
     assert {sum(each) for each in found.values()} == {8}
     assert all(found[step] == [4, 4] for step in (1, 2, 3)), "these were admitted when nothing was known"
     assert any(each != [4, 4] for each in found.values())
-    assert learned(stormy) == learned(whole) and trained_on(stormy) == trained_on(whole)
+    assert metrics_without_times(stormy) == metrics_without_times(whole) and trained_on(stormy) == trained_on(whole)
     assert all(metrics_of(whole)[step, "rollout/largest_group"] == max(each) for step, each in found.items())
     shutil.copytree(stormy, broken)
     for later in range(5, 9):
@@ -213,7 +213,7 @@ def test_an_extended_run_equals_one_that_was_longer_from_its_start(make_async: M
     assert longer.resume() and longer.step == 2
     longer.run()
     assert trained_on(tmp_path / "run") == trained_on(tmp_path / "whole")
-    assert learned(tmp_path / "run") == learned(tmp_path / "whole")
+    assert metrics_without_times(tmp_path / "run") == metrics_without_times(tmp_path / "whole")
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_a_stop_while_the_learner_waits_repeats_that_step_later(make_async: Make
     again = make_async(async_config(AHEAD), tmp_path / "run")
     assert again.resume() and again.step == 2
     again.run()
-    assert learned(tmp_path / "run") == learned(tmp_path / "straight")
+    assert metrics_without_times(tmp_path / "run") == metrics_without_times(tmp_path / "straight")
 
 
 def test_a_hung_worker_is_replaced_and_the_log_says_why(make_async: Make, tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_a_hung_worker_is_replaced_and_the_log_says_why(make_async: Make, tmp_pa
     # On a busy machine, other workers may seem to hang as well.
     lines = [line for line in logs(tmp_path / "hung") if "hangs" in line]
     assert any("no sign of life" in line and "while sampling" in line for line in lines)
-    assert learned(tmp_path / "hung") == learned(tmp_path / "calm")
+    assert metrics_without_times(tmp_path / "hung") == metrics_without_times(tmp_path / "calm")
 
 
 def test_weights_that_did_not_arrive_stop_the_run(make_async: Make) -> None:

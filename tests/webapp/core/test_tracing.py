@@ -17,7 +17,7 @@ from django.http import HttpResponse
 from django.test import Client, RequestFactory
 
 from benchmarks.chatserver import ChatServer
-from tests.answering import Answering, address, serving
+from tests.answering import Answering, address, serve
 from tests.webapp.core.monitoring.test_logs import line
 from tests.webapp.experiments.conftest import (  # noqa: F401 - fixtures
     launch,
@@ -88,7 +88,7 @@ def told(span, resource) -> dict:
 
 @pytest.fixture
 def receiver(monkeypatch):
-    with serving(Handler) as http:
+    with serve(Handler) as http:
         found = Receiver(http)
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", found.url)
         monkeypatch.setattr(tracing, "_process", tracing._Process())

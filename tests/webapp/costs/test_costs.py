@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.pages import shown
+from tests.pages import page_html
 from tests.team import browser
 from tests.webapp.experiments.conftest import launch, model, places_enough, run, version  # noqa: F401  fixtures
 from webapp.annotation.models import Assignment, Project, Task
@@ -113,7 +113,7 @@ def test_what_was_not_measured_is_missing_and_counted_once_for_each_run(team, la
     assert (kept[""].value, kept[""].unknown) == (2.0, 2)
     assert (found.total.amounts["hours"].value, found.total.amounts["hours"].unknown) == (6.0, 1)
     assert found.total.amounts["money"] == queries.MeasuredCost(None, 0)
-    text = shown(browser(team.reviewer).get("/costs?by=run"))
+    text = page_html(browser(team.reviewer).get("/costs?by=run"))
     assert "2 unknown" in text and ">Total</th>" in text and ">Hours as a bar</th>" in text
 
 

@@ -12,7 +12,7 @@ SHARED = Path(os.environ.get("TOUCHSTONE_SHARED", ROOT.parent / "shared"))
 
 
 @pytest.fixture
-def importing(team, tmp_path):
+def import_rows(team, tmp_path):
     """Imports bytes, text or rows for the researcher, in this process. Returns the finished job."""
 
     def run(content, name="demo", file_name="rows.jsonl", **options) -> ImportJob:

@@ -51,14 +51,14 @@ def test_a_refused_file_answers_with_its_lines(api, eager, django_capture_on_com
     assert job["rejected"] == [{"line": 2, "field": "prompt", "reason": "is missing"}]
 
 
-def test_an_import_that_waits_can_be_cancelled_and_one_that_is_over_cannot(api, importing):
+def test_an_import_that_waits_can_be_cancelled_and_one_that_is_over_cannot(api, import_rows):
     queued = upload(api, [row("e1")]).json()  # no worker runs in this test
     assert (queued["state"], queued["cancel_asked"]) == ("queued", False)
     for _ in range(2):
         found = api.post(f"/imports/{queued['id']}/cancel")
         assert (found.status_code, found.json()["state"]) == (200, "cancelled")
     assert api.get("/imports").json()["items"][0]["error"] == "The import was cancelled. Nothing was imported."
-    late = api.post(f"/imports/{importing([row()]).pk}/cancel")
+    late = api.post(f"/imports/{import_rows([row()]).pk}/cancel")
     assert (late.status_code, late.json()["error"]["code"]) == (409, "no_such_move")
 
 
@@ -70,8 +70,8 @@ def test_wrong_requests_name_their_field(api):
     assert not ImportJob.objects.exists()
 
 
-def test_examples_are_paged_to_the_end_without_gap_or_repeat(importing, api):
-    version = importing([row(f"e{i}", split="train" if i % 2 else "heldout") for i in range(25)]).version
+def test_examples_are_paged_to_the_end_without_gap_or_repeat(import_rows, api):
+    version = import_rows([row(f"e{i}", split="train" if i % 2 else "heldout") for i in range(25)]).version
     url, seen, cursor = f"/datasets/{version.dataset_id}/versions/1/examples", [], None
     while True:
         page = api.get(url, limit=4, split="train", **({"cursor": cursor} if cursor else {})).json()
@@ -84,8 +84,8 @@ def test_examples_are_paged_to_the_end_without_gap_or_repeat(importing, api):
     assert api.get(url, limit=0).status_code == 422
 
 
-def test_a_filter_on_a_value_the_version_lacks_finds_nothing(importing):
-    version = importing([row("e1", domain="maths"), row("e2")]).version
+def test_a_filter_on_a_value_the_version_lacks_finds_nothing(import_rows):
+    version = import_rows([row("e1", domain="maths"), row("e2")]).version
     found = [queries.examples(version, Filters(domain=name)).items for name in ("maths", "history")]
     assert list(map(len, found)) == [1, 0]
 
@@ -98,8 +98,8 @@ def test_the_preview_writes_nothing(api):
     assert not ImportJob.objects.exists()
 
 
-def test_others_and_small_roles_get_nothing(importing, team):
-    version = importing([row()]).version
+def test_others_and_small_roles_get_nothing(import_rows, team):
+    version = import_rows([row()]).version
     urls = [f"/datasets/{version.dataset_id}", f"/datasets/{version.dataset_id}/versions/1/export"]
     stranger, annotator, reviewer = map(ApiClient, (team.outsider, team.annotator, team.reviewer))
     assert [stranger.get(url).status_code for url in urls] == [404, 404]
@@ -161,23 +161,23 @@ def test_export_and_import_give_the_identical_digest(team, rows):
         team.researcher.workspace.datasets.all().delete()
 
 
-def test_the_export_streams_the_canonical_lines_in_order(importing, api):
+def test_the_export_streams_the_canonical_lines_in_order(import_rows, api):
     last = row("a", reference="ü", split="train")
-    version = importing([row("b"), last]).version
+    version = import_rows([row("b"), last]).version
     text = exported(api.get(f"/datasets/{version.dataset_id}/versions/1/export"))
     assert [row["key"] for row in jsonlines.rows(text)] == ["b", "a"]
     assert jsonlines.lines(text)[1] == Example.model_validate(last).canonical()
 
 
-def test_a_list_of_imports_costs_the_same_however_long(importing, api):
+def test_a_list_of_imports_costs_the_same_however_long(import_rows, api):
     def cost():
         with CaptureQueriesContext(connection) as captured:
             listed = api.get("/imports").json()["items"]
         return len(listed), len(captured)
 
-    importing([row("e1")])
+    import_rows([row("e1")])
     cost()  # the first request writes down that the token was used
     one, before = cost()
     for i in range(3):
-        importing([row(f"e{i}"), {"key": "bad"}], name=f"set {i}", keep_good=True)
+        import_rows([row(f"e{i}"), {"key": "bad"}], name=f"set {i}", keep_good=True)
     assert (one, cost()) == (1, (4, before))

@@ -16,14 +16,14 @@ from .conftest import row
 
 
 @pytest.fixture
-def dataset(importing):
-    return importing([row("e1", domain="maths"), row("e2")], name="First").version.dataset
+def dataset(import_rows):
+    return import_rows([row("e1", domain="maths"), row("e2")], name="First").version.dataset
 
 
-def test_a_dataset_gets_another_name_and_the_next_import_by_it_goes_there(dataset, importing, api):
+def test_a_dataset_gets_another_name_and_the_next_import_by_it_goes_there(dataset, import_rows, api):
     assert api.post(f"/datasets/{dataset.pk}/rename", {"name": " Second  set "}).json()["name"] == "Second set"
-    assert importing([row("e3")], name="Second set").version.dataset_id == dataset.pk
-    importing([row("e9")], name="Other")
+    assert import_rows([row("e3")], name="Second set").version.dataset_id == dataset.pk
+    import_rows([row("e9")], name="Other")
     taken = api.post(f"/datasets/{dataset.pk}/rename", {"name": "Other"})
     assert (taken.status_code, taken.json()["error"]["fields"][0]["path"]) == (422, "name")
     assert AuditEntry.objects.get(action="dataset.renamed").detail["before"] == "First"
@@ -40,20 +40,20 @@ def test_it_is_left_alone_while_something_is_written_into_it(dataset, team, api,
     assert api.post(f"/datasets/{dataset.pk}/rename", {"name": "New"}).status_code == 200
 
 
-def test_an_archived_dataset_is_not_listed_and_takes_no_import(dataset, api, importing):
+def test_an_archived_dataset_is_not_listed_and_takes_no_import(dataset, api, import_rows):
     assert api.post(f"/datasets/{dataset.pk}/archive", {"archived": True}).json()["archived_at"]
     assert api.get("/datasets").json()["items"] == []
     assert [each["id"] for each in api.get("/datasets", archived=True).json()["items"]] == [dataset.pk]
     assert api.get(f"/datasets/{dataset.pk}/versions/1").status_code == 200
     with pytest.raises(Invalid) as problem:
-        importing([row("e3")], name="First")
+        import_rows([row("e3")], name="First")
     assert list(problem.value.fields) == ["name"]
     api.post(f"/datasets/{dataset.pk}/archive", {"archived": False})
-    assert importing([row("e3")], name="First").version.number == 2
+    assert import_rows([row("e3")], name="First").version.number == 2
 
 
-def test_a_dataset_goes_with_all_that_is_its_own_and_its_name_is_free(dataset, api, importing):
-    other = importing([row("x")], name="Other").version
+def test_a_dataset_goes_with_all_that_is_its_own_and_its_name_is_free(dataset, api, import_rows):
+    other = import_rows([row("x")], name="Other").version
     assert api.get(f"/datasets/{dataset.pk}/dependents").json()["items"] == []
     assert api.delete(f"/datasets/{dataset.pk}").status_code == 204
     assert list(Dataset.every.values_list("name", flat=True)) == ["Other"]
@@ -61,7 +61,7 @@ def test_a_dataset_goes_with_all_that_is_its_own_and_its_name_is_free(dataset, a
     for left in (PackedColumn.objects.all(), WordHits.objects.all()):
         assert left.exists()
     assert not WordHits.objects.exclude(dataset=other.dataset).exists()
-    assert importing([row("e1")], name="First").version.number == 1
+    assert import_rows([row("e1")], name="First").version.number == 1
 
 
 def test_what_depends_on_it_is_named(dataset, api, as_researcher, team):
@@ -105,7 +105,7 @@ def large(dataset, monkeypatch):
 
 
 def test_a_large_dataset_is_deleted_by_a_worker_once_however_often_it_is_asked_for(
-    large, api, as_researcher, importing, django_capture_on_commit_callbacks, eager
+    large, api, as_researcher, import_rows, django_capture_on_commit_callbacks, eager
 ):
     page = f"/datasets/{large.pk}/housekeeping"
     with django_capture_on_commit_callbacks() as asked:
@@ -116,7 +116,7 @@ def test_a_large_dataset_is_deleted_by_a_worker_once_however_often_it_is_asked_f
     assert len(asked) == 1 and Example.objects.count() == 2
     assert "It is being deleted" in as_researcher.get(f"/datasets/{large.pk}/versions").content.decode()
     with pytest.raises(Invalid) as problem:
-        importing([row("e3")], name="First")
+        import_rows([row("e3")], name="First")
     assert "being deleted" in problem.value.fields["name"]
     asked[0]()
     assert not Dataset.every.exists() and not Example.objects.exists()

@@ -6,7 +6,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError
 
-from tests.pages import shown
+from tests.pages import page_html
 from tests.team import browser
 from webapp.datasets.ingest import uploads
 from webapp.datasets.models import Dataset, Example, ImportJob
@@ -27,9 +27,9 @@ def test_an_empty_version_has_a_button_to_import_for_those_who_may(as_researcher
     dataset = Dataset.objects.create(workspace=team.workspace, name="No rows")
     dataset.versions.create(number=1, digest="d" * 64)
     address = f"/datasets/{dataset.pk}/versions/1"
-    card = shown(as_researcher.get(address)).partition("This version has no examples")[2]
+    card = page_html(as_researcher.get(address)).partition("This version has no examples")[2]
     assert 'href="/datasets/import?name=No%20rows"' in card
-    page = shown(browser(team.reviewer).get(address))
+    page = page_html(browser(team.reviewer).get(address))
     assert "A researcher of this workspace can import a file" in page and "/datasets/import?" not in page
 
 
@@ -67,9 +67,9 @@ def test_an_import_is_cancelled_from_its_card_by_those_who_may_import(as_researc
     assert b"has finished already" in as_researcher.post(f"/imports/{job.pk}/cancel", follow=True).content
 
 
-def test_how_many_responses_there_are_and_how_long_they_are_can_be_told_apart(importing, as_researcher):
-    version = importing([{"prompt": "2 + 2?", "chosen": "4", "rejected": "five"}]).version
-    page = shown(as_researcher.get(f"/datasets/{version.dataset_id}"))
+def test_how_many_responses_there_are_and_how_long_they_are_can_be_told_apart(import_rows, as_researcher):
+    version = import_rows([{"prompt": "2 + 2?", "chosen": "4", "rejected": "five"}]).version
+    page = page_html(as_researcher.get(f"/datasets/{version.dataset_id}"))
     assert ">Responses (length)</abbr>" in page and '2 <span class="muted">(2)</span>' in page
 
 
@@ -109,8 +109,8 @@ def test_a_file_whose_import_does_not_begin_is_not_kept(as_researcher, settings,
     assert not list((settings.VAR / "uploads").iterdir())
 
 
-def test_examples_are_searched_and_filtered(importing, as_researcher):
-    version = importing(
+def test_examples_are_searched_and_filtered(import_rows, as_researcher):
+    version = import_rows(
         [row("e1", domain="maths", prompt="Integrate gently"), row("e2", prompt="用中文写一首诗")]
     ).version
     url = f"/datasets/{version.dataset_id}"
@@ -122,18 +122,18 @@ def test_examples_are_searched_and_filtered(importing, as_researcher):
 
 
 def test_the_page_of_an_import_says_what_comes_next_and_names_the_format_as_the_form_does(
-    importing, as_researcher, team
+    import_rows, as_researcher, team
 ):
-    job = importing([{"prompt": "2 + 2?", "chosen": "4", "rejected": "5"}])
-    page = shown(as_researcher.get(f"/imports/{job.pk}"))
+    job = import_rows([{"prompt": "2 + 2?", "chosen": "4", "rejected": "5"}])
+    page = page_html(as_researcher.get(f"/imports/{job.pk}"))
     assert "TRL preference ·" in page and "trl_preference" not in page
     assert f'href="/projects/new?version={job.version_id}"' in page
     assert f'href="/runs/new?dataset={job.version.dataset_id}:{job.version.number}"' in page
-    assert "/projects/new" not in shown(browser(team.reviewer).get(f"/imports/{job.pk}"))
+    assert "/projects/new" not in page_html(browser(team.reviewer).get(f"/imports/{job.pk}"))
 
 
-def test_an_example_shows_all_that_is_known(importing, as_researcher):
-    importing(
+def test_an_example_shows_all_that_is_known(import_rows, as_researcher):
+    import_rows(
         [
             row(
                 rubric={
@@ -158,19 +158,19 @@ def test_an_example_shows_all_that_is_known(importing, as_researcher):
             )
         ]
     )
-    page = shown(as_researcher.get(f"/examples/{Example.objects.get().pk}"))
+    page = page_html(as_researcher.get(f"/examples/{Example.objects.get().pk}"))
     for wanted in ("+3", "word_count", "<strong>bold</strong>", "b is better than a", "kinder", "twice", 'dir="auto"'):
         assert wanted in page
     assert "<script>alert" not in page and "<i>red" not in page
     assert 'data-code="too_few"' in page  # the hints that its author would see
 
 
-def test_an_example_shows_which_criterion_a_hint_is_about(importing, as_researcher):
+def test_an_example_shows_which_criterion_a_hint_is_about(import_rows, as_researcher):
     criteria = [
         {"text": "Names red and explains why it fits.", "points": 3},
         {"text": "Ends with a question.", "points": 2},
     ]
-    importing([row(rubric={"criteria": criteria})])
+    import_rows([row(rubric={"criteria": criteria})])
     page = as_researcher.get(f"/examples/{Example.objects.get().pk}").content.decode()
     assert (
         'data-code="compound"' in page
@@ -179,8 +179,8 @@ def test_an_example_shows_which_criterion_a_hint_is_about(importing, as_research
     assert 'data-code="too_few"' not in page
 
 
-def test_strangers_get_404_and_annotators_403_everywhere(importing, as_outsider, as_annotator, team):
-    job = importing([row()])
+def test_strangers_get_404_and_annotators_403_everywhere(import_rows, as_outsider, as_annotator, team):
+    job = import_rows([row()])
     example = Example.objects.get()
     urls = [f"/datasets/{job.version.dataset_id}", f"/examples/{example.pk}", f"/imports/{job.pk}"]
     assert [as_outsider.get(url).status_code for url in urls] == [404] * 3
@@ -188,8 +188,8 @@ def test_strangers_get_404_and_annotators_403_everywhere(importing, as_outsider,
     assert as_outsider.post(f"/datasets/{job.version.dataset_id}/versions/1/freeze").status_code == 404
 
 
-def test_a_version_is_frozen_once(importing, as_researcher, team):
-    version = importing([row()]).version
+def test_a_version_is_frozen_once(import_rows, as_researcher, team):
+    version = import_rows([row()]).version
     as_researcher.post(f"/datasets/{version.dataset_id}/versions/1/freeze")
     version.refresh_from_db()
     stamp = version.frozen_at
@@ -197,7 +197,9 @@ def test_a_version_is_frozen_once(importing, as_researcher, team):
 
 
 @pytest.mark.parametrize("url", ["/datasets", "/datasets/{id}"])
-def test_the_number_of_queries_stays_flat_as_rows_double(importing, as_researcher, django_assert_max_num_queries, url):
+def test_the_number_of_queries_stays_flat_as_rows_double(
+    import_rows, as_researcher, django_assert_max_num_queries, url
+):
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
@@ -207,14 +209,14 @@ def test_the_number_of_queries_stays_flat_as_rows_double(importing, as_researche
             assert as_researcher.get(url.format(id=dataset.pk)).status_code == 200
         return len(captured)
 
-    importing([row(f"e{i}") for i in range(5)], name="one")
+    import_rows([row(f"e{i}") for i in range(5)], name="one")
     before = cost()
-    importing([row(f"e{i}") for i in range(10)], name="one")
-    importing([row(f"e{i}") for i in range(10)], name="two")
+    import_rows([row(f"e{i}") for i in range(10)], name="one")
+    import_rows([row(f"e{i}") for i in range(10)], name="two")
     assert cost() == before
 
 
-def test_both_bad_and_cannot_assess_are_told_apart(importing, as_researcher):
+def test_both_bad_and_cannot_assess_are_told_apart(import_rows, as_researcher):
     responses = [{"id": "a", "text": "x"}, {"id": "b", "text": "y"}]
     said = {"bad": ["both_bad"], "unsure": ["cannot_assess"], "mixed": ["cannot_assess", "both_bad"], "none": []}
     rows = [
@@ -222,7 +224,7 @@ def test_both_bad_and_cannot_assess_are_told_apart(importing, as_researcher):
         for key, verdicts in said.items()
     ]
     rows.append(row("better", responses=responses, preferences=[{"a": "a", "b": "b", "strength": 2}]))
-    version = importing(rows, format="touchstone").version
+    version = import_rows(rows, format="touchstone").version
     page = as_researcher.get(f"/datasets/{version.dataset_id}/versions/1")
     told = {member.example.key: words for member, words in page.context["rows"]}
     assert told == {

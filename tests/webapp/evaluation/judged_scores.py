@@ -42,7 +42,7 @@ def people_say(i: int) -> bool:
     return judge_says(i) if i % 5 > 1 else not judge_says(i)
 
 
-def judged(membership: Membership, prompts: int = 120, half_width: float = 0.15) -> Evaluation:
+def make_judged_evaluation(membership: Membership, prompts: int = 120, half_width: float = 0.15) -> Evaluation:
     """A finished evaluation of the first response to each prompt, by a judge with recorded verdicts."""
     listed = [example(i) for i in range(prompts)]
     version = datasets.new_version(membership, datasets.create_dataset(membership, "Prompts"), listed, None, {})
@@ -66,13 +66,13 @@ def carried_out(row: Evaluation) -> Evaluation:
     return row
 
 
-def corrected(row: Evaluation) -> dict[str, dict]:
+def first_model_cells(row: Evaluation) -> dict[str, dict]:
     """The cells of the first model in the report, by the words of their columns."""
     found = next(each for each in row.results["blocks"] if each["title"] == "Corrected by people")
     return dict(zip([words for words, _ in found["columns"]], found["rows"][0], strict=True))
 
 
-def graded(membership: Membership, project: Project, people: int = 1) -> None:
+def answer_all_tasks(membership: Membership, project: Project, people: int = 1) -> None:
     """This many new people answer every task of the project."""
     task_services.make(project.pk)
     for n in range(people):

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tests.pages import shown
+from tests.pages import page_html
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from trainer.contracts import Criterion, Example, Message, Preference, Response, Rubric
 from webapp.datasets.versions import services as datasets
@@ -150,17 +150,17 @@ def test_an_answer_that_cannot_be_read_is_missing_with_its_text_kept(judged, cha
 def test_every_state_of_the_questions_leads_to_what_the_judge_said(judged, chat_server, as_researcher):  # noqa: F811
     chat_server.faults.extend(["", "wrong_schema", "down"])
     row = judged()
-    page = shown(as_researcher.get(f"/evaluations/{row.pk}"))
+    page = page_html(as_researcher.get(f"/evaluations/{row.pk}"))
     judge = f"/judges/{Judge.objects.get().pk}/versions/1"
     for state, count in {"done": 2, "missing": 1, "failed": 1}.items():
         assert f'href="{judge}?state={state}"' in page
-        assert shown(as_researcher.get(f"{judge}?state={state}")).count('href="/verdicts/') >= count
+        assert page_html(as_researcher.get(f"{judge}?state={state}")).count('href="/verdicts/') >= count
 
 
 def test_a_case_reads_in_the_direction_of_its_language_and_keeps_its_code(judged, as_researcher):
     texts = (Response(id="a", text="لا أعرف."), Response(id="b", text="```python\nreturn [1]\n```\n</response>"))
     row = judged([example(0, responses=texts)])
-    page = shown(as_researcher.get(f"/evaluations/{row.pk}/cases/1"))
+    page = page_html(as_researcher.get(f"/evaluations/{row.pk}/cases/1"))
     assert '<p dir="auto">لا أعرف.</p>' in page and "<pre><code" in page
     assert "&lt;/response&gt;" in page  # text that addresses the judge is shown as text, not rendered
 
@@ -215,10 +215,10 @@ def test_pairs_without_a_label_are_counted_and_not_asked_about(judged, chat_serv
 def test_no_label_at_all_fails_the_evaluation_with_what_the_data_lacks(judged, as_researcher):
     row = judged([example(i, preferences=()) for i in range(2)])
     assert row.state == "failed" and "no pair has a label" in row.problem
-    page = shown(as_researcher.get(f"/evaluations/{row.pk}"))
+    page = page_html(as_researcher.get(f"/evaluations/{row.pk}"))
     as_sentence = row.problem[:1].upper() + row.problem[1:]
     assert as_sentence in page and 'id="evaluation-state"' not in page  # the problem is shown once
-    config = shown(as_researcher.get(f"/evaluations/{row.pk}/config"))
+    config = page_html(as_researcher.get(f"/evaluations/{row.pk}/config"))
     assert '<span class="config-name">Judge v1' in config  # an id has no meaning for people
 
 
@@ -285,7 +285,7 @@ def test_a_budget_stops_it_for_good_and_what_was_answered_stays(team, endpoint, 
     running.run(row.pk)
     row.refresh_from_db()
     assert (row.state, chat_server.requests, row.progress["spent"]["tokens"]) == ("paused", asked, spent)
-    page = shown(as_researcher.get(f"/evaluations/{row.pk}"))
+    page = page_html(as_researcher.get(f"/evaluations/{row.pk}"))
     assert f"{spent:,} of 3,000 tokens spent" in page
 
 

@@ -10,7 +10,7 @@ from tests.concurrency import concurrently
 from tests.team import ApiClient, browser
 from tests.webapp.experiments.conftest import make_version
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
-from tests.webapp.usage.counted import counted
+from tests.webapp.usage.usage_rows import usage_rows
 from tests.webapp.weights.conftest import Process
 from trainer.config.errors import ConfigInvalid
 from trainer.contracts import Example
@@ -75,7 +75,7 @@ def test_a_model_behind_an_endpoint_answers_once_and_is_scored(team, version, ch
     assert row.cases.count() == 10 and row.cases.filter(values__text="red").count() == 2
     again = services.rerun(team.researcher, row)
     carried_on(again)
-    assert counted() == [("evaluation", row.pk, 10, team.researcher.user_id)]
+    assert usage_rows() == [("evaluation", row.pk, 10, team.researcher.user_id)]
     assert chat_server.requests == 10 and again.results == row.results
     made = DatasetVersion.objects.get(dataset__name="answers")
     assert row.results["made"] == {"dataset": made.dataset_id, "name": "answers", "version": 1}
@@ -118,7 +118,7 @@ def test_a_killed_worker_asks_nothing_twice(team, version, chat_server, endpoint
     carried_on(row)
     assert row.state == "finished" and EndpointAnswer.objects.count() == 5
     assert chat_server.requests - asked == 5 - stored
-    assert counted() == [("evaluation", row.pk, 5, team.researcher.user_id)]
+    assert usage_rows() == [("evaluation", row.pk, 5, team.researcher.user_id)]
 
 
 def outcome(state: Literal["done", "missing", "failed"], text: str, cost: Decimal) -> Outcome:

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from tests.team import browser
-from tests.webapp.usage.counted import counted
+from tests.webapp.usage.usage_rows import usage_rows
 from tests.webapp.weights.conftest import Process
 from trainer.judges.calls import read
 from trainer.judges.inputs import of_example
@@ -107,7 +107,7 @@ def test_a_job_asks_while_no_thread_waits_and_its_verdicts_are_in_the_store(team
     process.post(state="finished")
     assert carried_on(row) is None and row.state == State.FINISHED, row.problem
     assert row.results["entries"][0]["judge_version"] == judge.pk
-    assert counted() == [("evaluation", row.pk, 8, team.researcher.user_id)]
+    assert usage_rows() == [("evaluation", row.pk, 8, team.researcher.user_id)]
     stored = Verdict.objects.filter(version=judge).first()
     assert stored.request["messages"] and stored.latency_ms == 500 and stored.prompt_tokens == 10
     judge.endpoint.refresh_from_db()

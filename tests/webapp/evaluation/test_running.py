@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from django.utils import timezone
 
-from tests.webapp.webhooks.told import listen, told
+from tests.webapp.webhooks.hooks import announced_events, listen
 from trainer.config.errors import ConfigInvalid
 from webapp.core import tasks
 from webapp.core.background import jobs
@@ -114,7 +114,7 @@ def test_webhooks_hear_why_an_evaluation_failed(team, audit, monkeypatch):
 
 
 def of_evaluations():
-    return [each for each in told() if each[0].startswith("evaluation.")]
+    return [each for each in announced_events() if each[0].startswith("evaluation.")]
 
 
 def test_the_same_key_makes_one(audit):

@@ -103,10 +103,10 @@ def make_model(team) -> RegisteredModel:
 @pytest.fixture
 def launch(team, version, model):
     """Launches a run as the researcher; keywords replace the defaults."""
-    return launching(team, version)
+    return run_launcher(team, version)
 
 
-def launching(team, version):
+def run_launcher(team, version):
     def _launch(membership=None, **kwargs) -> Run:
         choice = checks.DatasetChoice(id=version.dataset_id)
         defaults: dict[str, Any] = {"recipe": "policy", "config": {"steps": 4}, "dataset": choice}

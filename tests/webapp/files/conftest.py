@@ -1,1 +1,1 @@
-from tests.webapp.datasets.conftest import importing  # noqa: F401 - a fixture
+from tests.webapp.datasets.conftest import import_rows  # noqa: F401 - a fixture

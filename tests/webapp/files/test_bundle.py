@@ -78,8 +78,8 @@ def test_a_key_repeated_in_another_file_names_both(team, archive):
     ]
 
 
-def test_without_its_neighbour_an_id_is_not_taken_for_a_text(importing):
-    job = importing([DECISION])
+def test_without_its_neighbour_an_id_is_not_taken_for_a_text(import_rows):
+    job = import_rows([DECISION])
     content = job.version.members.get().example.content
     assert content["tags"] == ["text missing"]
     assert all("pairs_gpt4o.jsonl" in response["text"] for response in content["responses"])
@@ -108,9 +108,9 @@ def test_what_lies_beside_an_archive_is_no_part_of_it(tmp_path, archive):
     assert list(bundle.beside("a.jsonl").rows("secret.jsonl")) == []
 
 
-def test_an_object_over_several_lines_is_one_row(importing):
+def test_an_object_over_several_lines_is_one_row(import_rows):
     tree = {"id": "n", "requirements": "All", "weight": 1, "sub_tasks": []}
-    job = importing(json.dumps(tree, indent=2), file_name="paper.json")
+    job = import_rows(json.dumps(tree, indent=2), file_name="paper.json")
     assert job.format == "paperbench" and job.counts["criteria"] == 1, job.rejected
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from tests.pages import shown
+from tests.pages import page_html
 from trainer.config.alarms import SIGNALS, page
 from webapp.accounts.tokens.services import create_token
 from webapp.environment import BASE_DIR
@@ -44,7 +44,7 @@ def test_every_link_of_every_page_leads_somewhere_in_the_product(as_annotator):
 
 
 def test_the_list_has_every_page_that_the_readme_names(as_annotator):
-    page = shown(as_annotator.get("/help"))
+    page = page_html(as_annotator.get("/help"))
     assert as_annotator.get("/help/").url == "/help"
     named = re.findall(r"^- \[[^\]]*\]\(([^)]+)\)", (BASE_DIR / "docs/README.md").read_text(), re.MULTILINE)
     entries = [each for section in pages.sections() for each in section.entries]
@@ -60,13 +60,13 @@ def test_every_page_of_docs_is_in_the_list():
 
 
 def test_a_page_has_its_title_headings_pictures_and_the_way_back(as_annotator):
-    page = shown(as_annotator.get("/help/from-opinions"))
+    page = page_html(as_annotator.get("/help/from-opinions"))
     assert page.count("<h1") == 1 and 'href="/help"' in page and "On this page" in page
     assert 'src="/help/images/journey/answers.png"' in page
     picture = as_annotator.get("/help/images/journey/answers.png")
     assert picture["Content-Type"] == "image/png" and picture.content[:4] == b"\x89PNG"
-    assert "Steps that teach nothing" in shown(as_annotator.get("/help/curricula"))
-    assert 'id="steps-that-teach-nothing"' in shown(as_annotator.get("/help/curricula"))
+    assert "Steps that teach nothing" in page_html(as_annotator.get("/help/curricula"))
+    assert 'id="steps-that-teach-nothing"' in page_html(as_annotator.get("/help/curricula"))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_person_without_a_workspace_reads_and_a_stranger_signs_in(client):
     assert client.get("/help/alarms.md").url == "/sign-in?next=/help/alarms.md"
     alone = Client()
     alone.force_login(get_user_model().objects.create_user("alone@example.org"))
-    assert "Dead gradients" in shown(alone.get("/help/alarms")) and alone.get("/help").status_code == 200
+    assert "Dead gradients" in page_html(alone.get("/help/alarms")) and alone.get("/help").status_code == 200
 
 
 def test_programs_get_markdown_with_a_token_and_llms_txt_names_the_pages(team):
@@ -121,7 +121,7 @@ def test_an_installation_without_docs_says_so(as_annotator, monkeypatch, tmp_pat
     assert pages.files(tmp_path) == {}
     monkeypatch.setattr(pages, "by_name", dict)
     monkeypatch.setattr(pages, "sections", tuple)
-    assert "This installation lacks the folder docs/" in shown(as_annotator.get("/help"))
+    assert "This installation lacks the folder docs/" in page_html(as_annotator.get("/help"))
 
 
 def test_each_alarm_names_a_page_and_a_heading_that_exist():

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.trainer.judges.inputs import INPUT
-from tests.webapp.datasets.conftest import importing  # noqa: F401  a fixture
+from tests.webapp.datasets.conftest import import_rows  # noqa: F401  a fixture
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from trainer.contracts import Criterion
 from webapp.datasets.models import Example
@@ -29,7 +29,7 @@ def inputs(number=1, criteria=2, **changes):
 
 
 @pytest.fixture
-def examples(importing):  # noqa: F811
+def examples(import_rows):  # noqa: F811
     """Three examples, each with two compared responses and a rubric of two criteria."""
     rows = [
         {
@@ -46,5 +46,5 @@ def examples(importing):  # noqa: F811
         }
         for n in range(3)
     ]
-    importing(rows)
+    import_rows(rows)
     return list(Example.objects.order_by("key"))

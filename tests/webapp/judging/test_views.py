@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.pages import shown
+from tests.pages import page_html
 from tests.team import browser
 from tests.trainer.judges.inputs import STORED_GENERATOR
 from webapp.inference.endpoints import services as endpoints
@@ -157,7 +157,7 @@ def test_the_effect_of_a_change_is_shown_with_links_to_both_verdicts(
     path = f"/judges/{judge.pk}/compare"
     with django_capture_on_commit_callbacks(execute=True):
         assert as_researcher.post(path, {"before": 1, "after": 2}).status_code == 302
-    page = shown(as_researcher.get(f"{path}?before=1&after=2"))
+    page = page_html(as_researcher.get(f"{path}?before=1&after=2"))
     assert '<span class="strong num">0</span> of <span class="num">4</span> verdicts changed' in page
     assert f"/verdicts/{Verdict.objects.first().pk}" in page
 
@@ -174,8 +174,8 @@ def test_versions_that_read_what_no_example_holds_are_given_it_beside_the_button
     with django_capture_on_commit_callbacks(execute=True):
         as_researcher.post(path, {"before": 1, "after": 2, "extra_generated": "Says yes\nIs short"})
     answer = as_researcher.get(f"{path}?before=1&after=2")
-    assert '<span class="strong num">0</span> of <span class="num">2</span> verdicts changed' in shown(answer)
-    assert "95% interval 0% to 66%" in shown(answer) and b"Says yes\nIs short</textarea>" in answer.content
+    assert '<span class="strong num">0</span> of <span class="num">2</span> verdicts changed' in page_html(answer)
+    assert "95% interval 0% to 66%" in page_html(answer) and b"Says yes\nIs short</textarea>" in answer.content
 
 
 def test_examples_are_offered_from_a_dataset_and_fixed(as_researcher, judge, examples):
@@ -266,15 +266,15 @@ def test_pages_cost_the_same_number_of_queries_as_rows_double(
         as_researcher.get(path)
 
 
-def test_a_trial_begins_with_a_dataset_that_has_what_the_judge_must_see(as_researcher, tape, importing):  # noqa: F811
+def test_a_trial_begins_with_a_dataset_that_has_what_the_judge_must_see(as_researcher, tape, import_rows):  # noqa: F811
     """In an earlier version, it began with the first dataset by name, and every trial on it ended without a call."""
     prompt = [{"role": "user", "content": "Hello?"}]
     criteria = {"criteria": [{"id": "a", "text": "Greets.", "points": 1}]}
-    bare = importing([{"key": "bare", "prompt": prompt}], name="A: prompts alone")
+    bare = import_rows([{"key": "bare", "prompt": prompt}], name="A: prompts alone")
     whole = {"key": "whole", "prompt": prompt, "rubric": criteria, "responses": [{"id": "x", "text": "Hi."}]}
     page = as_researcher.get("/judges/new?kind=criterion").content.decode()
     assert "No dataset has all that this kind of judge must see: responses and criteria." in page
-    fitting = importing([whole], name="B: answers by a rubric")
+    fitting = import_rows([whole], name="B: answers by a rubric")
     page = as_researcher.get("/judges/new?kind=criterion").content.decode()
     assert (
         f'value="{fitting.version.dataset_id}" selected' in page

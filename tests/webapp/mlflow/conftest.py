@@ -1,8 +1,8 @@
 import pytest
 
-from .speaking import Speaker
+from .rest_client import RestClient
 
 
 @pytest.fixture
-def speaker(team) -> Speaker:
-    return Speaker(team.researcher)
+def rest_client(team) -> RestClient:
+    return RestClient(team.researcher)

@@ -16,7 +16,7 @@ from tests.team import Team, make_team
 from webapp.mlflow.urls import urlpatterns
 from webapp.tracking.models import FamilyVersion, LoggedRun
 
-from .speaking import ARTIFACTS, Speaker
+from .rest_client import ARTIFACTS, RestClient
 
 pytestmark = pytest.mark.django_db
 
@@ -89,23 +89,23 @@ TRACKING = "api/2.0/mlflow/"
 
 
 @pytest.fixture(scope="module")
-def kept(making, tmp_path_factory) -> tuple[Team, Path, dict[str, str]]:
+def kept(module_rows, tmp_path_factory) -> tuple[Team, Path, dict[str, str]]:
     """The team, the folder and the ids of what was logged, which each test finds as it was."""
     var = tmp_path_factory.mktemp("var")
-    with making(), override_settings(VAR=var):
+    with module_rows(), override_settings(VAR=var):
         team = make_team()
-        return team, var, logged(Speaker(team.researcher))
+        return team, var, logged(RestClient(team.researcher))
 
 
-def logged(speaker: Speaker) -> dict[str, str]:
-    key = speaker.run(tags=[{"key": "mine", "value": "1"}])
-    speaker.log(key, ("loss", 1.0, 1))
-    model = speaker.post("logged-models", source_run_id=key, name="net").json()["model"]["info"]["model_id"]
-    experiment = speaker.told(key)["info"]["experiment_id"]
-    speaker.client.put(f"{ARTIFACTS}/{experiment}/models/{model}/artifacts/MLmodel", b"flavors: {}")
-    speaker.post("registered-models/create", name="ours")
-    speaker.post("model-versions/create", name="ours", source=f"models:/{model}")
-    speaker.post("registered-models/alias", name="ours", alias="best", version="1")
+def logged(rest_client: RestClient) -> dict[str, str]:
+    key = rest_client.run(tags=[{"key": "mine", "value": "1"}])
+    rest_client.log(key, ("loss", 1.0, 1))
+    model = rest_client.post("logged-models", source_run_id=key, name="net").json()["model"]["info"]["model_id"]
+    experiment = rest_client.get_run(key)["info"]["experiment_id"]
+    rest_client.client.put(f"{ARTIFACTS}/{experiment}/models/{model}/artifacts/MLmodel", b"flavors: {}")
+    rest_client.post("registered-models/create", name="ours")
+    rest_client.post("model-versions/create", name="ours", source=f"models:/{model}")
+    rest_client.post("registered-models/alias", name="ours", alias="best", version="1")
     return {"RUN": key, "EXPERIMENT": experiment, "MODEL": model}
 
 
@@ -121,7 +121,7 @@ def about(kept, settings, tmp_path) -> dict[str, str]:
     return dict(kept[2])
 
 
-def asked(who: Speaker, asks: Asked, about: dict[str, str]) -> Any:
+def asked(who: RestClient, asks: Asked, about: dict[str, str]) -> Any:
     """The answer to the request, with ids in the places of words."""
     method, what, body = asks
     named = json.dumps(body)
@@ -140,7 +140,7 @@ def test_every_address_is_named_here():
 
 
 def test_reading_is_of_reviewers_and_writing_of_researchers(team, about):
-    people = {who.role: Speaker(who) for who in (team.owner, team.researcher, team.reviewer, team.annotator)}
+    people = {who.role: RestClient(who) for who in (team.owner, team.researcher, team.reviewer, team.annotator)}
     for each in READING:
         found = {role: asked(who, each, about).status_code for role, who in people.items()}
         assert found == {"owner": 200, "researcher": 200, "reviewer": 200, "annotator": 403}, each
@@ -151,7 +151,7 @@ def test_reading_is_of_reviewers_and_writing_of_researchers(team, about):
 
 
 def test_rows_of_another_workspace_are_not_there(team, about):
-    other = Speaker(team.outsider)
+    other = RestClient(team.outsider)
     for each in READING:
         answer = asked(other, each, about)
         if each[1] in OWN:
@@ -177,7 +177,7 @@ FIELDS = (
 
 
 @pytest.mark.parametrize(("method", "what"), dict.fromkeys((method, what) for method, what, _ in (*READING, *WRITING)))
-def test_no_input_breaks_an_address(speaker, about, method, what):
+def test_no_input_breaks_an_address(rest_client, about, method, what):
     known = {"run_id": about["RUN"], "experiment_id": about["EXPERIMENT"], "name": "ours", "version": "1"}
 
     @given(st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=8), st.booleans())
@@ -186,10 +186,10 @@ def test_no_input_breaks_an_address(speaker, about, method, what):
         body = json.dumps({**(known if about_known else {}), **drawn}).encode()
         at = f"/mlflow/{TRACKING}{address(what, about)}"
         for answer in (
-            speaker.client.generic(
+            rest_client.client.generic(
                 "POST" if method == "get" else method.upper(), at, body, content_type="application/json"
             ),
-            speaker.client.get(at, {k: str(v).replace("\0", "") for k, v in drawn.items()}),
+            rest_client.client.get(at, {k: str(v).replace("\0", "") for k, v in drawn.items()}),
         ):
             assert answer.status_code < 500, (body, answer.content)
             assert answer.status_code == 200 or answer.json()["error_code"]
@@ -205,5 +205,5 @@ def test_no_path_breaks_the_files(team_once, path):
 
 
 @pytest.fixture
-def team_once(speaker):
-    return speaker
+def team_once(rest_client):
+    return rest_client

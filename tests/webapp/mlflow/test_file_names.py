@@ -6,7 +6,7 @@ import pytest
 
 from tests.webapp.experiments.outputs.test_artifact_store import bucket, one_server  # noqa: F401 - fixtures
 
-from .speaking import ARTIFACTS, Speaker
+from .rest_client import ARTIFACTS, RestClient
 
 pytestmark = pytest.mark.django_db
 NAMES = (
@@ -19,23 +19,23 @@ def place(settings, tmp_path):
     settings.VAR = tmp_path / "var"
 
 
-def test_a_file_may_have_any_letters(speaker):
-    check_names(speaker)
+def test_a_file_may_have_any_letters(rest_client):
+    check_names(rest_client)
 
 
-def test_a_file_may_have_any_letters_in_object_storage(speaker, bucket):  # noqa: F811
-    check_names(speaker)
+def test_a_file_may_have_any_letters_in_object_storage(rest_client, bucket):  # noqa: F811
+    check_names(rest_client)
     assert bucket.names(), "the files are in the bucket"
 
 
-def check_names(speaker: Speaker) -> None:
-    run = speaker.run()
-    root = f"{ARTIFACTS}/{speaker.told(run)['info']['experiment_id']}/{run}/artifacts"
+def check_names(rest_client: RestClient) -> None:
+    run = rest_client.run()
+    root = f"{ARTIFACTS}/{rest_client.get_run(run)['info']['experiment_id']}/{run}/artifacts"
     for place, name in enumerate(NAMES):
-        answer = speaker.client.put(f"{root}/{quote(name)}", str(place), content_type="application/octet-stream")
+        answer = rest_client.client.put(f"{root}/{quote(name)}", str(place), content_type="application/octet-stream")
         assert answer.status_code == 200, (name, answer.content)
     for place, name in enumerate(NAMES):
-        fetched = speaker.client.get(f"{root}/{quote(name)}")
+        fetched = rest_client.client.get(f"{root}/{quote(name)}")
         assert b"".join(fetched) == str(place).encode(), name
-    listed = speaker.get("artifacts/list", run_id=run).json()["files"]
+    listed = rest_client.get("artifacts/list", run_id=run).json()["files"]
     assert {each["path"] for each in listed} == {name.partition("/")[0] for name in NAMES}

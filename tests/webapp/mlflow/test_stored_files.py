@@ -14,7 +14,7 @@ from webapp.inference.folders import stored
 from webapp.inference.models import RegisteredModel
 from webapp.tracking.models import FamilyVersion
 
-from .speaking import Speaker, error
+from .rest_client import RestClient, error
 
 pytestmark = pytest.mark.django_db
 
@@ -30,20 +30,20 @@ def tiny(tmp_path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in (tmp_path / "tiny").iterdir()}
 
 
-def version(speaker: Speaker, source: str) -> dict[str, str]:
+def version(rest_client: RestClient, source: str) -> dict[str, str]:
     """The tags of a new version that is made of these files."""
-    answer = speaker.post("model-versions/create", name="summaries", source=source)
+    answer = rest_client.post("model-versions/create", name="summaries", source=source)
     assert answer.status_code == 200, answer.content
     return {each["key"]: each["value"] for each in answer.json()["model_version"].get("tags", [])}
 
 
-def test_a_version_in_object_storage_joins_the_registry(speaker, bucket, tiny):  # noqa: F811
-    run = speaker.run(run_name="trains")
+def test_a_version_in_object_storage_joins_the_registry(rest_client, bucket, tiny):  # noqa: F811
+    run = rest_client.run(run_name="trains")
     for name, content in tiny.items():
-        assert speaker.send(run, f"final/{name}", content).status_code == 200
-    speaker.send(run, "final/.gitattributes", b"*.safetensors")
-    speaker.post("registered-models/create", name="summaries")
-    tags = version(speaker, f"runs:/{run}/final")
+        assert rest_client.send(run, f"final/{name}", content).status_code == 200
+    rest_client.send(run, "final/.gitattributes", b"*.safetensors")
+    rest_client.post("registered-models/create", name="summaries")
+    tags = version(rest_client, f"runs:/{run}/final")
     model = RegisteredModel.objects.get()
     assert tags == {"touchstone.model": str(model.pk)} and (model.name, model.source) == ("summaries 1", "local")
     config = json.loads(tiny["config.json"])
@@ -55,37 +55,37 @@ def test_a_version_in_object_storage_joins_the_registry(speaker, bucket, tiny): 
     assert {file.path for file in told.files} == tiny.keys() and all(file.urls for file in told.files)
     assert Artifact.objects.get(registered=model).run == Run.objects.get(), "so that its run is not deleted under it"
 
-    speaker.send(run, "final/chat_template.jinja", b"{{ messages }}")
-    assert version(speaker, f"runs:/{run}/final")["touchstone.model"] != str(model.pk)
+    rest_client.send(run, "final/chat_template.jinja", b"{{ messages }}")
+    assert version(rest_client, f"runs:/{run}/final")["touchstone.model"] != str(model.pk)
     for name, template in (("summaries 1", tiny["chat_template.jinja"]), ("summaries 2", b"{{ messages }}")):
         found = RegisteredModel.objects.get(name=name)
         there = Path(stored.local_source(ModelSource(path=found.path), found.workspace_id).path)
         assert (there / "chat_template.jinja").read_bytes() == template, name
 
 
-def test_a_version_of_a_part_or_of_an_odd_path_says_why_it_does_not_join(speaker, bucket, tiny, settings):  # noqa: F811
-    run = speaker.run()
-    speaker.post("registered-models/create", name="summaries")
+def test_a_version_of_a_part_or_of_an_odd_path_says_why_it_does_not_join(rest_client, bucket, tiny, settings):  # noqa: F811
+    run = rest_client.run()
+    rest_client.post("registered-models/create", name="summaries")
     for name, content in tiny.items():
-        speaker.send(run, f"my model/{name}", content)
-        speaker.send(run, f"half/{name}", content)
-    assert "other letters" in version(speaker, f"runs:/{run}/my model")["touchstone.not_loadable"]
+        rest_client.send(run, f"my model/{name}", content)
+        rest_client.send(run, f"half/{name}", content)
+    assert "other letters" in version(rest_client, f"runs:/{run}/my model")["touchstone.not_loadable"]
     Artifact.objects.filter(path="files/half/config.json").update(files=[])
-    assert "log the files again" in version(speaker, f"runs:/{run}/half")["touchstone.not_loadable"]
+    assert "log the files again" in version(rest_client, f"runs:/{run}/half")["touchstone.not_loadable"]
     Artifact.objects.filter(path="files/half/config.json").delete()
-    assert "config.json" in version(speaker, f"runs:/{run}/half")["touchstone.not_loadable"]
+    assert "config.json" in version(rest_client, f"runs:/{run}/half")["touchstone.not_loadable"]
     assert not RegisteredModel.objects.exists()
 
 
-def test_a_version_is_not_made_while_the_storage_is_away(speaker, bucket, tiny, monkeypatch):  # noqa: F811
-    run = speaker.run()
-    speaker.post("registered-models/create", name="summaries")
+def test_a_version_is_not_made_while_the_storage_is_away(rest_client, bucket, tiny, monkeypatch):  # noqa: F811
+    run = rest_client.run()
+    rest_client.post("registered-models/create", name="summaries")
     for name, content in tiny.items():
-        speaker.send(run, f"final/{name}", content)
+        rest_client.send(run, f"final/{name}", content)
 
     def away(*_, **__):
         raise artifact_store.StoreAway("It does not answer.")
 
     monkeypatch.setattr(artifact_store, "read", away)
-    answer = speaker.post("model-versions/create", name="summaries", source=f"runs:/{run}/final")
+    answer = rest_client.post("model-versions/create", name="summaries", source=f"runs:/{run}/final")
     assert error(answer) == (503, "TEMPORARILY_UNAVAILABLE") and not FamilyVersion.objects.exists()

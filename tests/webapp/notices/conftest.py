@@ -15,7 +15,7 @@ def project(team):
     return projects.create(team.researcher, name="Colours", kind="pairwise", dataset=fruit)
 
 
-def told(membership) -> list[str]:
+def notice_events(membership) -> list[str]:
     """The events of this person's notices, the oldest first."""
     rows = Notice.objects.filter(user=membership.user).order_by("id")
     return list(rows.values_list("event", flat=True))

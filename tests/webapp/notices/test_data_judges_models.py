@@ -3,7 +3,7 @@
 import pytest
 
 from tests.team import ApiClient, browser
-from tests.webapp.datasets.conftest import importing, row  # noqa: F401 - a fixture
+from tests.webapp.datasets.conftest import import_rows, row  # noqa: F401 - a fixture
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401 - fixtures
 from webapp.datasets import housekeeping
 from webapp.datasets.columns.filters import parse
@@ -20,14 +20,14 @@ from webapp.judging.models import Judge
 from webapp.notices import queries, services, words
 from webapp.notices.models import Notice, Watch
 
-from .conftest import told
+from .conftest import notice_events
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def dataset(importing) -> Dataset:  # noqa: F811
-    return importing([row("e1"), row("e2", domain="odd")], name="fruit").version.dataset
+def dataset(import_rows) -> Dataset:  # noqa: F811
+    return import_rows([row("e1"), row("e2", domain="odd")], name="fruit").version.dataset
 
 
 @pytest.fixture
@@ -49,20 +49,20 @@ def said(membership) -> list[tuple[str, str, str]]:
     return [(words.title(each), words.text(each), words.href(each)) for each in rows]
 
 
-def test_who_watches_a_dataset_hears_of_its_imports_curations_and_frozen_versions(dataset, importing, team):  # noqa: F811
+def test_who_watches_a_dataset_hears_of_its_imports_curations_and_frozen_versions(dataset, import_rows, team):  # noqa: F811
     services.watch(team.reviewer, dataset, True)
     services.watch(team.owner, dataset, True)
-    importing([row("e3")], name="fruit")
-    importing([row("e3")], name="other")
-    importing('{"key": "e2"}\n', name="fruit")
+    import_rows([row("e3")], name="fruit")
+    import_rows([row("e3")], name="other")
+    import_rows('{"key": "e2"}\n', name="fruit")
     version = dataset.versions.get(number=1)
     runner.run(curating.derive(team.researcher, version, parse({"domain": "odd"})).pk)
     versions.freeze(team.owner, version)
     events = ["import.started", "import.finished", "import.started", "import.failed"]
     events += ["curation.started", "curation.finished"]
-    assert told(team.owner) == events and told(team.reviewer) == [*events, "version.frozen"]
+    assert notice_events(team.owner) == events and notice_events(team.reviewer) == [*events, "version.frozen"]
     assert said(team.reviewer)[-1] == ("Dataset “fruit” has a frozen version", "Version 1.", version_page(dataset, 1))
-    assert "version.frozen" not in told(team.researcher)
+    assert "version.frozen" not in notice_events(team.researcher)
 
 
 def version_page(dataset: Dataset, number: int) -> str:
@@ -73,7 +73,7 @@ def test_who_watches_a_judge_hears_of_its_versions_by_others(judge, team):
     for membership in (team.reviewer, team.owner):
         services.watch(membership, judge, True)
     new_version(team.owner, judge, spec={"kind": "criterion", "retries": 0}, endpoint=judge.versions.get().endpoint)
-    assert told(team.owner) == told(team.researcher) == []
+    assert notice_events(team.owner) == notice_events(team.researcher) == []
     assert said(team.reviewer) == [("Judge “Strict” has a new version", "Version 2.", f"/judges/{judge.pk}")]
 
 
@@ -90,7 +90,7 @@ def test_who_watches_a_model_hears_of_its_stage_and_of_aliases_that_come_and_go(
     ]
     services.watch(team.reviewer, new, True)
     promotion.move(team.researcher, "champion", old)
-    assert len(told(team.reviewer)) == 4, "who watches both is told once"
+    assert len(notice_events(team.reviewer)) == 4, "who watches both is told once"
 
 
 def test_who_watches_a_model_hears_that_it_lost_its_alias_and_was_taken_off_the_list(model, team):
@@ -99,7 +99,7 @@ def test_who_watches_a_model_hears_that_it_lost_its_alias_and_was_taken_off_the_
     alias = promotion.move(team.researcher, "champion", old)
     promotion.remove(team.researcher, alias, reason="worse")
     registry.delete(team.researcher, old)
-    assert told(team.reviewer) == ["model.alias_moved", "model.alias_removed", "model.deleted"]
+    assert notice_events(team.reviewer) == ["model.alias_moved", "model.alias_removed", "model.deleted"]
     assert [title for title, _, _ in said(team.reviewer)][1:] == [
         "Model “old” has lost an alias, @champion",
         "Model “old” was taken off the list",
@@ -113,7 +113,7 @@ def test_what_one_does_not_want_to_hear_of_is_not_told_through_something_else(mo
     services.watch(team.reviewer, old, True)
     services.watch(team.reviewer, new, False)
     promotion.move(team.researcher, "champion", new)
-    assert told(team.reviewer) == []
+    assert notice_events(team.reviewer) == []
 
 
 def test_nobody_watches_a_dataset_a_judge_or_a_model_because_they_made_it(dataset, judge, model, team):
@@ -165,4 +165,4 @@ def test_an_import_by_another_workspace_into_a_dataset_of_the_same_name_is_not_t
     services.watch(team.reviewer, dataset, True)
     (tmp_path / "rows.jsonl").write_text('{"prompt": "p"}\n')
     imports.start_import(team.outsider, tmp_path / "rows.jsonl", name="fruit")
-    assert told(team.reviewer) == []
+    assert notice_events(team.reviewer) == []

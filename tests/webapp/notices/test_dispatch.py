@@ -31,7 +31,7 @@ from webapp.webhooks.services import announce
 
 from ..annotation.seed import ANSWER, make_project
 from ..experiments.sweeps.conftest import runs
-from .conftest import told
+from .conftest import notice_events
 
 pytestmark = pytest.mark.django_db
 
@@ -39,8 +39,8 @@ pytestmark = pytest.mark.django_db
 def test_whoever_launched_a_run_is_told_and_so_is_who_watches_it(run, team):
     services.watch(team.reviewer, run, True)
     move(run, "failed", reason="The disk is full.\nTraceback")
-    assert told(team.researcher) == told(team.reviewer) == ["run.failed"]
-    assert told(team.owner) == told(team.annotator) == []
+    assert notice_events(team.researcher) == notice_events(team.reviewer) == ["run.failed"]
+    assert notice_events(team.owner) == notice_events(team.annotator) == []
     row = Notice.objects.get(user=team.reviewer.user)
     assert words.title(row) == f"{str(run).capitalize()} of {run.experiment.name} failed"
     assert (words.text(row), words.href(row)) == ("The disk is full.", f"/runs/{run.pk}/log")
@@ -51,8 +51,8 @@ def test_who_watches_a_run_is_told_each_time_that_it_becomes_blocked(run, team):
     why = "Step 4 waits. No space left on the disk of /runs. Free some space; the run then continues by itself"
     for state in ("starting", "blocked", "blocked", "running", "blocked"):
         move(run, state, reason=why if state == "blocked" else "")
-    assert told(team.reviewer) == ["run.blocked", "run.started", "run.blocked"]
-    assert told(team.researcher) == told(team.reviewer) and told(team.owner) == []
+    assert notice_events(team.reviewer) == ["run.blocked", "run.started", "run.blocked"]
+    assert notice_events(team.researcher) == notice_events(team.reviewer) and notice_events(team.owner) == []
     row = Notice.objects.filter(user=team.reviewer.user).latest("id")
     assert (words.title(row).endswith(" is blocked"), words.text(row)) == (True, why)
     assert words.href(row) == f"/runs/{run.pk}"
@@ -69,15 +69,15 @@ def test_what_one_launches_is_told_unless_one_has_said_otherwise(launch, team):
     move(launch(), "failed")
     services.watch(team.researcher, watched, True)
     move(watched, "stopped")
-    assert told(team.researcher) == ["run.stopped"]
+    assert notice_events(team.researcher) == ["run.stopped"]
 
 
 def test_who_does_something_is_not_told_of_it(project, team):
     services.watch(team.reviewer, project, True)
     projects.set_state(team.researcher, project, "open")
     projects.set_state(team.owner, project, "paused")
-    assert told(team.researcher) == ["project.paused"]
-    assert told(team.reviewer) == ["project.opened", "project.paused"]
+    assert notice_events(team.researcher) == ["project.paused"]
+    assert notice_events(team.reviewer) == ["project.opened", "project.paused"]
 
 
 def test_of_the_runs_of_a_sweep_those_who_watch_it_hear_what_went_wrong(sweep, team):
@@ -90,9 +90,9 @@ def test_of_the_runs_of_a_sweep_those_who_watch_it_hear_what_went_wrong(sweep, t
         for state in states:
             assert move(Run.objects.with_names().get(pk=each.pk), state)
     rounds.advance(row.pk)
-    assert told(team.researcher) == ["run.failed", "run.failed", "sweep.finished"]
-    assert told(team.reviewer) == ["run.failed", "sweep.finished"]
-    assert told(team.owner) == ["run.failed"]
+    assert notice_events(team.researcher) == ["run.failed", "run.failed", "sweep.finished"]
+    assert notice_events(team.reviewer) == ["run.failed", "sweep.finished"]
+    assert notice_events(team.owner) == ["run.failed"]
 
 
 def test_who_lost_access_or_never_had_it_is_told_nothing(run, team):
@@ -102,21 +102,25 @@ def test_who_lost_access_or_never_had_it_is_told_nothing(run, team):
     Membership.objects.filter(pk=team.owner.pk).update(role="annotator")
     Membership.objects.filter(pk=team.researcher.pk).update(role="reviewer")
     move(run, "failed")
-    assert (told(team.reviewer), told(team.owner), told(team.researcher)) == ([], [], ["run.failed"])
+    assert (notice_events(team.reviewer), notice_events(team.owner), notice_events(team.researcher)) == (
+        [],
+        [],
+        ["run.failed"],
+    )
 
 
 def test_a_change_that_is_undone_tells_nobody(run, team):
     with pytest.raises(ZeroDivisionError), transaction.atomic():
         move(run, "failed")
         raise ZeroDivisionError
-    assert told(team.researcher) == []
+    assert notice_events(team.researcher) == []
 
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_who_report_the_same_at_once_each_person_is_told_once(run, team):
     services.watch(team.reviewer, run, True)
     concurrently([lambda: move(Run.objects.with_names().get(pk=run.pk), "failed")] * 8)
-    assert told(team.researcher) == told(team.reviewer) == ["run.failed"]
+    assert notice_events(team.researcher) == notice_events(team.reviewer) == ["run.failed"]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -125,13 +129,13 @@ def test_runs_of_a_sweep_that_fail_at_once_all_tell(sweep, team):
     services.watch(team.reviewer, row, True)
     ids = [run.pk for trial in (1, 2, 3) for run in runs(row, trial)]
     concurrently([lambda pk=pk: move(Run.objects.with_names().get(pk=pk), "failed") for pk in ids], threads=6)
-    assert told(team.reviewer) == ["run.failed"] * 6
+    assert notice_events(team.reviewer) == ["run.failed"] * 6
 
 
 def test_a_run_that_is_logged_here_tells_who_logs_it_how_it_ended(team):
     row = tracking.begin(team.researcher, tracking.experiment(team.researcher, "elsewhere"), "mlflow")
     tracking.settle(team.researcher, row, state="finished")
-    assert told(team.researcher) == ["run.finished"]
+    assert notice_events(team.researcher) == ["run.finished"]
 
 
 def test_an_evaluation_an_import_and_a_sweep_tell_who_asked_for_them(sweep, team, version):
@@ -140,11 +144,13 @@ def test_an_evaluation_an_import_and_a_sweep_tell_who_asked_for_them(sweep, team
     )
     facts = {"evaluation": made.pk, "name": "e", "headline": {"label": "Accuracy", "value": 0.5}}
     announce(team.workspace.pk, "evaluation.finished", facts)
-    assert told(team.reviewer) == ["evaluation.finished"] and words.text(Notice.objects.get()) == "Accuracy: 0.5."
+    assert (
+        notice_events(team.reviewer) == ["evaluation.finished"] and words.text(Notice.objects.get()) == "Accuracy: 0.5."
+    )
     row = sweep(at_once=1)
     sweeps.stop(team.owner, row)
     rounds.advance(row.pk)
-    assert told(team.researcher) == ["sweep.stopped"]
+    assert notice_events(team.researcher) == ["sweep.stopped"]
 
 
 @pytest.mark.parametrize("tasks", [1, 3])
@@ -155,7 +161,7 @@ def test_a_project_is_complete_though_no_webhook_listens(team, tasks):
     while Task.objects.filter(project=project, open=True).exists():
         for seat in queue.claim(team.annotator, project):
             queue.submit(team.annotator, seat, ANSWER)
-    assert told(team.reviewer) == ["project.complete"]
+    assert notice_events(team.reviewer) == ["project.complete"]
 
 
 def test_every_kind_of_notice_is_an_event_and_has_a_page(team):
@@ -178,12 +184,12 @@ def test_who_pauses_or_stops_a_run_is_not_told_of_it_when_the_process_has_ended(
         Notice.objects.all().delete()
         getattr(lifecycle, ask)(team.researcher, run)
         assert move(run, ended, reason="after step 3")
-        assert told(team.researcher) == [] and told(team.reviewer) == [f"run.{ended}"]
+        assert notice_events(team.researcher) == [] and notice_events(team.reviewer) == [f"run.{ended}"]
     services.watch(team.owner, run, True)
     lifecycle.resume(team.reviewer, run)
-    assert told(team.researcher) == ["run.resumed"] and told(team.owner) == ["run.resumed"]
+    assert notice_events(team.researcher) == ["run.resumed"] and notice_events(team.owner) == ["run.resumed"]
     move(run, "stopped", reason="by its time limit")
-    assert told(team.researcher) == ["run.resumed", "run.stopped"], "nobody asked this attempt to stop"
+    assert notice_events(team.researcher) == ["run.resumed", "run.stopped"], "nobody asked this attempt to stop"
 
 
 def test_who_stops_a_sweep_is_not_told_of_it(sweep, team):
@@ -191,7 +197,7 @@ def test_who_stops_a_sweep_is_not_told_of_it(sweep, team):
     services.watch(team.reviewer, row, True)
     sweeps.stop(team.researcher, row)
     rounds.advance(row.pk)
-    assert "sweep.stopped" not in told(team.researcher) and "sweep.stopped" in told(team.reviewer)
+    assert "sweep.stopped" not in notice_events(team.researcher) and "sweep.stopped" in notice_events(team.reviewer)
 
 
 def test_a_model_tells_those_who_watch_its_base_or_the_run_that_has_left_it(run, model, team):
@@ -203,7 +209,10 @@ def test_a_model_tells_those_who_watch_its_base_or_the_run_that_has_left_it(run,
     given: dict[str, Any] = {"facts": told_of_it, "digest": "d" * 64, "path": "/m"}
     with transaction.atomic():
         made = registry.add_output(team.workspace, "m", "", base=base, run=run.pk, **given)
-    assert told(team.reviewer) == told(team.owner) == ["model.registered"] and told(team.researcher) == []
+    assert (
+        notice_events(team.reviewer) == notice_events(team.owner) == ["model.registered"]
+        and notice_events(team.researcher) == []
+    )
     row = Notice.objects.filter(user=team.owner.user).get()
     assert (words.title(row), words.text(row)) == (f"Model “{made.name}” was registered", "A run has left it.")
     assert words.href(row) == f"/models/{made.pk}"
@@ -215,7 +224,7 @@ def test_a_refused_step_and_a_refused_claim_tell_who_asked_for_them(run, team):
     )
     about = {"chain_step": step.pk, "kind": "run", "then": "second", "reason": "The dataset was deleted"}
     announce(team.workspace.pk, "run.then_refused", facts(run) | about)
-    assert told(team.reviewer) == told(team.researcher) == ["run.then_refused"]
+    assert notice_events(team.reviewer) == notice_events(team.researcher) == ["run.then_refused"]
     row = Notice.objects.filter(user=team.reviewer.user).get()
     assert words.title(row).endswith(f"{run.experiment.name} is not followed by “second”")
     assert (words.text(row), words.href(row)) == ("The dataset was deleted", f"/runs/{run.pk}/chain")
@@ -240,7 +249,9 @@ def test_a_refused_run_behind_a_project_tells_who_asked_for_it_and_who_runs_the_
     )
     about = {"project": project.pk, "name": project.name, "chain_step": step.pk, "kind": "run"}
     announce(team.workspace.pk, "project.then_refused", about | {"then": str(step), "reason": "The model was renamed"})
-    assert told(team.reviewer) == ["project.then_refused"] and "project.then_refused" in told(team.researcher)
+    assert notice_events(team.reviewer) == ["project.then_refused"] and "project.then_refused" in notice_events(
+        team.researcher
+    )
     row = Notice.objects.filter(user=team.reviewer.user).get()
     assert words.title(row) == f"Project “{project.name}” is not followed by “Train (dpo)”"
     assert (words.text(row), words.href(row)) == ("The model was renamed", f"/projects/{project.pk}/then")
@@ -255,14 +266,17 @@ def test_a_failed_backup_tells_administrators_in_the_workspaces_that_they_own(te
     monkeypatch.setattr(backups, "_make", full)
     backup = backups.start(tmp_path, Origin.COMMAND)
     backups.carry_out(backup.pk, None)
-    assert told(team.owner) == ["backup.failed"] and told(team.researcher) == told(team.outsider) == []
+    assert (
+        notice_events(team.owner) == ["backup.failed"]
+        and notice_events(team.researcher) == notice_events(team.outsider) == []
+    )
     row = Notice.objects.get()
     assert (row.workspace_id, words.text(row)) == (team.workspace.pk, "The disk is full. Free some space.")
     assert words.href(row) == "/installation/backups"
     lost = backups.start(tmp_path, Origin.COMMAND)
     Backup.objects.filter(pk=lost.pk).update(state="running", seen_at=timezone.now() - timedelta(hours=1))
     backups.look()
-    assert told(team.owner) == ["backup.failed"] * 2
+    assert notice_events(team.owner) == ["backup.failed"] * 2
 
 
 def test_a_name_in_a_reason_is_kept_only_of_what_went_wrong(run, team):

@@ -16,7 +16,7 @@ from webapp.weights import services as weights
 from webapp.weights.models import WeightsJob
 from webapp.weights.states import move
 
-from .conftest import told
+from .conftest import notice_events
 
 pytestmark = pytest.mark.django_db
 
@@ -81,7 +81,10 @@ def test_a_colleague_who_watches_an_evaluation_hears_how_it_ends(evaluation, tea
     services.watch(team.reviewer, evaluation, True)
     services.watch(team.researcher, evaluation, False)
     announce(team.workspace.pk, "evaluation.failed", {"evaluation": evaluation.pk, "name": "Judges", "reason": "No."})
-    assert told(team.reviewer) == ["evaluation.failed"] and told(team.researcher) == told(team.owner) == []
+    assert (
+        notice_events(team.reviewer) == ["evaluation.failed"]
+        and notice_events(team.researcher) == notice_events(team.owner) == []
+    )
 
 
 def test_a_colleague_who_watches_an_import_or_a_curation_hears_how_it_ends(imported, curation, team):
@@ -89,8 +92,8 @@ def test_a_colleague_who_watches_an_import_or_a_curation_hears_how_it_ends(impor
         services.watch(team.reviewer, each, True)
     announce(team.workspace.pk, "import.failed", {"import": imported.pk, "name": "fruit", "error": "Not JSON."})
     runner.run(curation.pk)  # it finds nothing to keep
-    assert told(team.reviewer) == ["import.failed", "curation.failed"]
-    assert told(team.researcher) == ["import.failed", "curation.failed"]
+    assert notice_events(team.reviewer) == ["import.failed", "curation.failed"]
+    assert notice_events(team.researcher) == ["import.failed", "curation.failed"]
 
 
 def test_a_job_tells_who_asked_for_it_and_who_watches_it_how_it_ends(job, team):
@@ -98,7 +101,9 @@ def test_a_job_tells_who_asked_for_it_and_who_watches_it_how_it_ends(job, team):
     for state in ("starting", "running"):
         assert move(job, state)
     assert move(job, "failed", problem="The model does not fit.")
-    assert told(team.researcher) == told(team.reviewer) == ["weights_job.started", "weights_job.failed"]
+    assert (
+        notice_events(team.researcher) == notice_events(team.reviewer) == ["weights_job.started", "weights_job.failed"]
+    )
     row = Notice.objects.filter(user=team.reviewer.user).latest("id")
     assert words.title(row) == f"Job “{job.title}” failed" and words.text(row) == "The model does not fit."
     assert words.href(row) == f"/jobs/{job.pk}"
@@ -107,7 +112,7 @@ def test_a_job_tells_who_asked_for_it_and_who_watches_it_how_it_ends(job, team):
 def test_who_stops_a_job_is_not_told_of_it(job, team):
     services.watch(team.reviewer, job, True)
     weights.stop(job, team.researcher.user)
-    assert told(team.researcher) == [] and told(team.reviewer) == ["weights_job.stopped"]
+    assert notice_events(team.researcher) == [] and notice_events(team.reviewer) == ["weights_job.stopped"]
 
 
 def test_jobs_of_an_evaluation_are_silent_unless_somebody_watches_them(job, evaluation, team):
@@ -117,7 +122,10 @@ def test_jobs_of_an_evaluation_are_silent_unless_somebody_watches_them(job, eval
     services.watch(team.reviewer, job, True)
     for state in ("starting", "running", "finished"):
         assert move(job, state)
-    assert told(team.researcher) == [] and told(team.reviewer) == ["weights_job.started", "weights_job.finished"]
+    assert notice_events(team.researcher) == [] and notice_events(team.reviewer) == [
+        "weights_job.started",
+        "weights_job.finished",
+    ]
 
 
 def test_a_watch_goes_with_what_it_is_about(subject, team):

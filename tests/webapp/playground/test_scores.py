@@ -6,7 +6,7 @@ import pytest
 
 from tests.team import ApiClient
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
-from tests.webapp.usage.counted import counted
+from tests.webapp.usage.usage_rows import usage_rows
 from webapp.datasets.models import Example
 from webapp.inference.models import RegisteredModel
 from webapp.inference.serving import process
@@ -53,7 +53,7 @@ def test_a_judge_decides_criteria_of_ones_own_with_its_words(team, chat_server, 
     asked = chat_server.requests
     scored(judge=JudgeVersion.objects.get().pk, messages=PROMPT, criteria=OWN)
     assert chat_server.requests == asked, "what is in the store is not asked again"
-    assert counted() == [("tried", found["id"], 2, team.researcher.user_id)]
+    assert usage_rows() == [("tried", found["id"], 2, team.researcher.user_id)]
 
 
 def test_verifiers_decide_what_they_can_before_the_judge_is_asked(team, chat_server, judge, scored, version):  # noqa: F811

@@ -5,7 +5,7 @@ from html import unescape
 
 import pytest
 
-from tests.pages import shown
+from tests.pages import page_html
 from tests.team import ApiClient, browser
 from webapp.experiments.models import MetricPoint, Rollout, Run
 from webapp.reports import export, services, svg
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 def page_of(membership, body: str) -> str:
     made = services.create(membership, "Blocks", body)
-    return unescape(shown(browser(membership).get(f"/reports/{made.pk}")))
+    return unescape(page_html(browser(membership).get(f"/reports/{made.pk}")))
 
 
 def cells(html: str) -> list[str]:
@@ -62,7 +62,7 @@ def test_a_rollout_shows_its_words_verdicts_and_parts(team, seeds):
     made = services.create(
         team.researcher, "One", f"```rollout\nrun: {seeds[0].pk}\nstep: 2\nprompt: 4\nresponse: 2\n```"
     )
-    html = shown(browser(team.reviewer).get(f"/reports/{made.pk}"))
+    html = page_html(browser(team.reviewer).get(f"/reports/{made.pk}"))
     assert "Name a colour &lt;b&gt;" in html and "Red, as ever." in html and "reward 0.750" in html
     words = " ".join(re.sub(r"<[^>]+>", " ", unescape(html)).split())
     assert "Names a colour +3 met It says red." in words and "Apologises −4 no verdict" in words
@@ -82,18 +82,18 @@ def test_the_file_has_charts_tables_and_rollouts_and_asks_nobody_for_anything(te
 ```rollout\nrun: {seeds[0].pk}\nstep: 2\nprompt: 4\nresponse: 2\n```\n{CHART.format(run=999999)}"""
     made = services.create(team.researcher, "Für alle", body)
     answer = browser(team.reviewer).get(f"/reports/{made.pk}/file")
-    html = shown(answer)
+    html = page_html(answer)
     assert answer["Content-Disposition"] == f'attachment; filename="report-{made.pk}-fr-alle.html"'
     assert "<script" not in html and not re.search(r"(src|href)=", html) and "default-src 'none'" in unescape(html)
     assert html.count("<polyline") == 1 and html.count("<polygon") == 1 and "Red, as ever." in html and "× 2" in html
     assert "Run 999999 is not here" in html
-    assert shown(ApiClient(team.reviewer).get(f"/reports/{made.pk}/file")).count("<polyline") == 1
+    assert page_html(ApiClient(team.reviewer).get(f"/reports/{made.pk}/file")).count("<polyline") == 1
 
 
 def test_a_file_says_which_charts_it_leaves_out(team, seeds, monkeypatch):
     monkeypatch.setattr(export, "MOST_CHARTS", 1)
     made = services.create(team.researcher, "Two", CHART.format(run=seeds[0].pk) + "\n" + CHART.format(run=seeds[1].pk))
-    html = shown(browser(team.reviewer).get(f"/reports/{made.pk}/file"))
+    html = page_html(browser(team.reviewer).get(f"/reports/{made.pk}/file"))
     assert html.count("<polyline") == 1 and "A file holds at most 1 charts." in html
 
 
@@ -106,7 +106,7 @@ def test_the_lines_of_the_file_are_means_over_seeds_with_their_interval(team, se
     runs = ", ".join(str(run.pk) for run in (*seeds, again))
     named = "band: 95% interval of the mean over seeds (Student's t)"
     made = services.create(team.researcher, "Twice", CHART.format(run=runs))
-    html = unescape(shown(browser(team.reviewer).get(f"/reports/{made.pk}/file")))
+    html = unescape(page_html(browser(team.reviewer).get(f"/reports/{made.pk}/file")))
     assert html.count("<polyline") == 1 and html.count(named) == 1
     assert "last 0.8" in html  # 0.3 and 1.3, and not 0.3 twice
     block = CHART.format(run=runs).replace("metric:", "band: range\nmetric:")
@@ -114,7 +114,7 @@ def test_the_lines_of_the_file_are_means_over_seeds_with_their_interval(team, se
     html = unescape(shown(browser(team.reviewer).get(f"/reports/{ranged.pk}/file")))
     assert html.count("band: lowest to highest seed") == 1 and named not in html
     alone = services.create(team.researcher, "One seed", CHART.format(run=f"{seeds[0].pk}, {again.pk}"))
-    html = unescape(shown(browser(team.reviewer).get(f"/reports/{alone.pk}/file")))
+    html = unescape(page_html(browser(team.reviewer).get(f"/reports/{alone.pk}/file")))
     assert "last 0.3" in html and "<polygon" not in html and named not in html
 
 
@@ -169,14 +169,14 @@ def test_seconds_since_the_start_are_laid_on_one_grid():
 def test_the_history_shows_what_each_version_changed_and_restores_one(team, report):
     services.write(team.owner, report, 1, "What we saw", "## Words\nSeen twice.")
     page = browser(team.researcher)
-    html = unescape(shown(page.get(f"/reports/{report.pk}/versions")))
+    html = unescape(page_html(page.get(f"/reports/{report.pk}/versions")))
     assert "Look at version 1" in html and 'data-kind="added"' in html and "Restore version 1" in html
-    old = shown(page.get(f"/reports/{report.pk}/versions/1"))
+    old = page_html(page.get(f"/reports/{report.pk}/versions/1"))
     assert "You read version 1 of 2" in old and "Seen." in old
     assert page.post(f"/reports/{report.pk}/versions/1/restore").status_code == 302
-    html = shown(page.get(f"/reports/{report.pk}/versions"))
+    html = page_html(page.get(f"/reports/{report.pk}/versions"))
     assert "restored from version 1" in html and "Look at version 3" in html
-    assert "Restore version 1" not in shown(browser(team.reviewer).get(f"/reports/{report.pk}/versions"))
+    assert "Restore version 1" not in page_html(browser(team.reviewer).get(f"/reports/{report.pk}/versions"))
 
 
 def test_versions_over_the_api(team, report):

@@ -4,7 +4,7 @@ import socket
 from collections.abc import Iterator
 
 
-def accepted(line: socket.socket) -> Iterator[socket.socket]:
+def accept_connections(line: socket.socket) -> Iterator[socket.socket]:
     """Accepts the connections to a listening socket until the socket is closed."""
     while True:
         try:

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from tests.concurrency import concurrently
-from tests.pages import shown
+from tests.pages import page_html
 from tests.team import ApiClient, browser
 from webapp.accounts.addresses import services as addresses
 from webapp.accounts.administration.services import give_right
@@ -53,7 +53,7 @@ def test_the_owner_of_an_address_takes_it_from_whoever_only_typed_it(team, squat
     secret = invite(team.owner, BOSS, Role.RESEARCHER)
     assert squatter.get("/api/v1/me").json()["role"] == "annotator"  # the invitation does not belong to this person
     client = Client()
-    assert "that account loses it" in shown(client.get(f"/invite/{secret}"))
+    assert "that account loses it" in page_html(client.get(f"/invite/{secret}"))
     client.post(f"/invite/{secret}", {"name": "The boss", "password": OTHER})
     me = client.get("/api/v1/me").json()
     assert (me["email"], me["role"], me["verified"]) == (BOSS, "researcher", True)

@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.pages import shown
+from tests.pages import page_html
 from tests.team import browser
 from webapp.accounts.administration import quotas
 from webapp.accounts.models import User, Workspace
@@ -37,7 +37,7 @@ def test_only_administrators_come_in_whatever_their_role(team, as_researcher, as
 
 def test_the_page_says_how_services_storage_and_workspaces_are(team, as_owner):
     quotas.change(team.owner.user, team.workspace, quotas.Limits(running_runs=3))
-    text = shown(as_owner.get("/installation"))
+    text = page_html(as_owner.get("/installation"))
     assert "files of logged runs." in text  # and no space before the full stop
     for told in ("Postgres", "Redis", "Workers", "Ray", "Free on the disk", "Lab", "Elsewhere", "0 of 3", "own limits"):
         assert told in text
@@ -64,7 +64,7 @@ def test_limits_are_set_on_the_page_and_wrong_ones_told_at_their_field(team, as_
     as_owner.post("/installation/limits", {"running_runs": "4"})
     as_owner.post(page, {"imports_at_once": "2", "import_gb": "1.5", "gpus": "6"})
     assert quotas.limits_of(team.workspace.pk) == quotas.Limits(4, 2, 3 * 2**29, gpus=6)
-    assert "at most 4 runs at once, no limit on imports" in shown(as_owner.get("/installation"))
+    assert "at most 4 runs at once, no limit on imports" in page_html(as_owner.get("/installation"))
     assert b'value="1.5"' in as_owner.get(page).content
     assert as_owner.get("/installation/workspaces/999999").status_code == 404
 
@@ -85,7 +85,7 @@ def test_rights_are_given_and_taken_and_the_last_administrator_stays(team, as_ow
 
 
 def test_only_who_administers_is_asked_about(team, as_owner):
-    text = shown(as_owner.get("/installation/people"))
+    text = page_html(as_owner.get("/installation/people"))
     mine, other = (f"right-administrator-{each.user_id}" for each in (team.owner, team.researcher))
     assert text.count(f'data-open="{mine}"') == text.count(f'<dialog id="{mine}"') == 1
     assert "This is your own right. You lose these pages at once" in text
@@ -93,7 +93,7 @@ def test_only_who_administers_is_asked_about(team, as_owner):
 
 
 def test_people_are_found_by_their_address(team, as_owner):
-    text = shown(as_owner.get("/installation/people?q=rosa"))
+    text = page_html(as_owner.get("/installation/people?q=rosa"))
     assert "rosa@example.org" in text and "ravi@example.org" not in text
-    assert "ravi@example.org" in shown(as_owner.get("/installation/people?cursor=x"))
-    assert "No address contains “nobody-has-this”" in shown(as_owner.get("/installation/people?q=nobody-has-this"))
+    assert "ravi@example.org" in page_html(as_owner.get("/installation/people?cursor=x"))
+    assert "No address contains “nobody-has-this”" in page_html(as_owner.get("/installation/people?q=nobody-has-this"))

@@ -16,7 +16,7 @@ from webapp.core import scanning
 from webapp.datasets.models import ImportJob
 from webapp.environment import Environment
 
-from .connections import accepted
+from .connections import accept_connections
 
 pytestmark = pytest.mark.django_db
 ROW = json.dumps({"prompt": "Hi", "chosen": "a", "rejected": "b"}) + "\n"
@@ -38,7 +38,7 @@ class Clamd:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
-        for client in accepted(self.line):
+        for client in accept_connections(self.line):
             with client, client.makefile("rb") as stream:
                 self._look(client, stream)
 

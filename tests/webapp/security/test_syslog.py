@@ -16,7 +16,7 @@ from webapp.core.models import AuditSeal
 from webapp.environment import Environment
 from workers import audit as worker
 
-from .connections import accepted
+from .connections import accept_connections
 
 pytestmark = pytest.mark.django_db
 HEADER = re.compile(rb"<110>1 \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z \S+ touchstone - (\S+) - (\{.*\})", re.DOTALL)
@@ -36,7 +36,7 @@ class Receiver:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
-        for client in accepted(self.line):
+        for client in accept_connections(self.line):
             with suppress(OSError), self._over(client) as stream:
                 if self.deaf:  # unread data makes the closing side report an error
                     stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")

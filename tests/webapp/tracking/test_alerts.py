@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from tests.team import browser
-from tests.webapp.webhooks.told import listen, told
+from tests.webapp.webhooks.hooks import announced_events, listen
 from webapp.notices import words
 from webapp.notices.models import Notice
 from webapp.tracking import alerts
@@ -28,7 +28,7 @@ def alert(row, number: int, title: str = "Loss", **given) -> None:
 
 
 def heard() -> list[dict]:
-    return [facts for event, facts in told() if event == "run.alert"]
+    return [facts for event, facts in announced_events() if event == "run.alert"]
 
 
 def test_an_alert_is_a_notice_an_event_a_tag_and_a_line_of_the_history(logged, team):

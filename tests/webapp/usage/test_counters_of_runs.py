@@ -4,7 +4,7 @@ import pytest
 
 from tests.webapp.experiments.conftest import launch, model, places_enough, version  # noqa: F401  fixtures
 from tests.webapp.experiments.rewards.test_own_verdicts import outcomes, store_of
-from tests.webapp.experiments.rewards.test_questions import asked, brief, grader, group, start  # noqa: F401  fixtures among them
+from tests.webapp.experiments.rewards.test_questions import ask_and_answer, brief, grader, group, start  # noqa: F401  fixtures among them
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from tests.webapp.judging.asking.test_local import judge, local  # noqa: F401  a fixture among them
 from webapp.experiments.models import RunJudge
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.django_db
 def test_a_run_counts_what_its_judges_cost(launch, grader, chat_server):  # noqa: F811
     run = start(launch)
     for _ in range(2):
-        asked(run, group(grader))
-    asked(run, group(grader, step=2))
+        ask_and_answer(run, group(grader))
+    ask_and_answer(run, group(grader, step=2))
     row, counted = RunJudge.objects.get(run=run), MonthlyUse.objects.get()
     assert (counted.kind, counted.work, counted.place, counted.person) == (
         "run",
@@ -36,17 +36,17 @@ def test_a_worker_of_a_run_that_dies_has_counted_nothing(launch, grader, chat_se
     with monkeypatch.context() as broken:
         broken.setattr(counters, "count", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            asked(run, group(grader))
+            ask_and_answer(run, group(grader))
     assert not Verdict.objects.exists() and not MonthlyUse.objects.exists()
     assert RunJudge.objects.get(run=run).calls == 0
-    asked(run, group(grader))
+    ask_and_answer(run, group(grader))
     assert MonthlyUse.objects.get().calls == RunJudge.objects.get(run=run).calls == 4
 
 
 def test_a_batch_of_answers_is_one_statement_more(launch, grader, monkeypatch):  # noqa: F811
     run, written, count = start(launch), [], counters.count
     monkeypatch.setattr(counters, "count", lambda *given: (written.append(given), count(*given)))
-    asked(run, group(grader, responses=8))
+    ask_and_answer(run, group(grader, responses=8))
     assert 1 <= len(written) < 16 == MonthlyUse.objects.get().calls
 
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from tests.webapp.webhooks.receiver import receiving
+from tests.webapp.webhooks.receiver import run_receiver
 from webapp.webhooks import services
 
 
@@ -11,7 +11,7 @@ from webapp.webhooks import services
 def receiver(settings):
     """A receiver on this machine, to which the operator allows connections."""
     settings.WEBHOOK_NETWORKS = (ip_network("127.0.0.0/8"),)
-    with receiving() as made:
+    with run_receiver() as made:
         yield made
 
 

@@ -12,7 +12,7 @@ from tests.webapp.annotation.conftest import make_version as make_pairs
 from tests.webapp.experiments.conftest import launch, model, places_enough, run, version  # noqa: F401 - fixtures
 from tests.webapp.experiments.sweeps.conftest import runs, sweep, wish  # noqa: F401 - fixtures
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401 - fixtures
-from tests.webapp.webhooks.told import listen, told
+from tests.webapp.webhooks.hooks import announced_events, listen
 from webapp.annotation.projects import services as projects
 from webapp.core.problems import Conflict
 from webapp.experiments import recipe_metrics
@@ -35,7 +35,7 @@ API = Path(__file__).parents[3] / "docs/api.md"
 
 
 def heard(about: str) -> list[str]:
-    return [event for event, _ in told() if event.startswith(f"{about}.")]
+    return [event for event, _ in announced_events() if event.startswith(f"{about}.")]
 
 
 def test_the_documentation_lists_every_event_and_no_other():
@@ -57,7 +57,7 @@ def test_a_run_begins_once_for_each_attempt_and_going_on_is_no_beginning(run, te
     lifecycle.resume(team.researcher, run)
     for state in ("starting", "running"):
         assert move(run, state)
-    assert heard("run")[3:] == ["run.resumed", "run.started"] and told()[-1][1]["attempt"] == 2
+    assert heard("run")[3:] == ["run.resumed", "run.started"] and announced_events()[-1][1]["attempt"] == 2
 
 
 def test_a_run_that_becomes_blocked_is_told_once_each_time_with_its_judge(run, team, endpoint):  # noqa: F811
@@ -69,7 +69,7 @@ def test_a_run_that_becomes_blocked_is_told_once_each_time_with_its_judge(run, t
         move(run, state, reason=why if state == "blocked" else "")
         row.problem = why
         row.save()
-    blocked = [facts for event, facts in told() if event == "run.blocked"]
+    blocked = [facts for event, facts in announced_events() if event == "run.blocked"]
     assert [(facts["run"], facts["reason"], facts["judge"]) for facts in blocked] == [
         (run.pk, why, "Strict v1"),
         (run.pk, why, "Strict v1"),
@@ -113,7 +113,7 @@ def test_a_run_that_stands_still_is_told_once_until_its_steps_come_again(run, te
     assert stalls.watch() == 0
     still(run, 200)
     assert [stalls.watch(), stalls.watch()] == [1, 0]
-    [(event, facts)] = told()
+    [(event, facts)] = announced_events()
     assert (event, facts["run"], facts["quiet_s"] >= 12_000) == ("run.stalled", run.pk, True)
     still(run, 1)
     assert stalls.watch() == 0 and Run.objects.get(pk=run.pk).stalled_at is None
@@ -138,7 +138,7 @@ def test_a_sweep_starts_and_is_over_once_however_many_rounds_see_it(sweep, team)
             move(each, "stopped")
     concurrently([lambda: rounds.advance(row.pk)] * 6, threads=6)
     assert heard("sweep") == ["sweep.started", "sweep.finished"]
-    facts = told()[-1][1]
+    facts = announced_events()[-1][1]
     assert (facts["sweep"], facts["trials"], facts["wanted"]) == (row.pk, 3, 3)
 
 
@@ -163,13 +163,16 @@ def test_a_project_tells_of_its_states(team):
 def test_a_model_is_told_with_where_it_comes_from(team, tmp_path):
     listen(team.owner)
     made = registry._add(team.researcher, name="tiny", source=RegisteredModel.Source.LOCAL, path=str(tmp_path))
-    assert told()[-1] == ("model.registered", {"model": made.pk, "name": "tiny", "source": "local", "role": made.role})
+    assert announced_events()[-1] == (
+        "model.registered",
+        {"model": made.pk, "name": "tiny", "source": "local", "role": made.role},
+    )
 
 
 def test_each_version_of_a_judge_is_told(team, endpoint):  # noqa: F811
     listen(team.owner)
     made = create_judge(team.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
-    [(event, facts)] = told()
+    [(event, facts)] = announced_events()
     assert (event, facts["judge"], facts["name"], facts["version"]) == ("judge.versioned", made.judge_id, "Strict", 1)
 
 
@@ -184,7 +187,7 @@ def test_a_moved_alias_and_a_new_stage_are_told_once(team):
         promotion.move(team.researcher, "champion", new, reason="better")
         promotion.set_stage(team.researcher, new, "production")
     facts = {"model": new.pk, "name": "new"}
-    assert told()[1:] == [
+    assert announced_events()[1:] == [
         ("model.alias_moved", {**facts, "alias": "champion", "before": "old", "reason": "better"}),
         ("model.stage_changed", {**facts, "stage": "production", "before": "", "reason": ""}),
     ]
@@ -200,7 +203,7 @@ def test_an_alias_that_is_removed_and_a_model_that_is_deleted_are_told_once(team
         promotion.remove(team.researcher, alias, reason="worse")
     registry.delete(team.researcher, made)
     facts = {"model": pk, "name": "old"}
-    assert told()[1:] == [
+    assert announced_events()[1:] == [
         ("model.alias_removed", {**facts, "alias": "champion", "reason": "worse"}),
         ("model.deleted", {**facts, "source": "hub", "role": ""}),
     ]
@@ -210,11 +213,11 @@ def test_a_run_that_is_paused_and_one_that_somebody_resumes_are_told_once(run, t
     listen(team.owner)
     for _ in range(2):
         lifecycle.pause(team.researcher, Run.objects.with_names().get(pk=run.pk))
-    assert heard("run") == ["run.paused"] and told()[-1][1]["reason"] == "Paused before it started"
+    assert heard("run") == ["run.paused"] and announced_events()[-1][1]["reason"] == "Paused before it started"
     first, second = (Run.objects.with_names().get(pk=run.pk) for _ in range(2))
     lifecycle.resume(team.researcher, first)
     lifecycle.resume(team.researcher, second)
-    assert heard("run") == ["run.paused", "run.resumed"] and told()[-1][1]["attempt"] == 1
+    assert heard("run") == ["run.paused", "run.resumed"] and announced_events()[-1][1]["attempt"] == 1
     for state in ("starting", "running"):
         move(first, state)
     assert lifecycle.go_on(first, "its process was lost")

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from tests.concurrency import concurrently
 from tests.team import ApiClient
-from tests.webapp.webhooks.told import listen, told
+from tests.webapp.webhooks.hooks import announced_events, listen
 from trainer.config import ConfigInvalid
 from trainer.contracts import jsonlines
 from webapp.core.distributed import ray_jobs
@@ -117,7 +117,7 @@ def test_each_attempt_is_announced_when_it_begins_and_when_it_ends(process, job,
     process.post(state="failed", reason="out of memory")
     again = services.retry(fresh(job), team.researcher.user)
     services.stop(again, team.researcher.user)
-    heard = told()
+    heard = announced_events()
     assert [event for event, _ in heard] == [f"weights_job.{word}" for word in ("started", "failed", "stopped")]
     facts = {"weights_job": job.pk, "kind": "generate", "model": job.model_id, "version": job.version_id}
     assert facts.items() <= heard[1][1].items() and heard[1][1]["reason"] == "out of memory"
@@ -128,7 +128,7 @@ def test_each_attempt_is_announced_when_it_begins_and_when_it_ends(process, job,
 def test_of_many_who_end_a_job_at_once_one_is_heard(process, job, team):
     listen(team.owner)
     concurrently([lambda: move(fresh(job), "failed", problem="gone")] * 6)
-    assert [event for event, _ in told()] == ["weights_job.failed"]
+    assert [event for event, _ in announced_events()] == ["weights_job.failed"]
 
 
 def test_asking_again_for_what_failed_tries_again(process, job, team, model, version):

@@ -8,14 +8,14 @@ import pytest
 from trainer.config import ConfigInvalid
 from trainer.metrics.claims.responses import key_of, measure_of, measured_responses
 
-from ..conftest import gone_on, metrics_of, small_config
+from ..conftest import metrics_of, small_config, whole_and_resumed
 
 CLOSING: dict[str, Any] = {"evaluation": {"every": 0, "closing": {"samples": 4, "passed": 0.5}}}
 
 
 def test_a_resumed_run_measures_the_same_at_its_end(examples_file: Path, tiny_dir: Path, tmp_path: Path) -> None:
     config = small_config(**CLOSING, scaffold=None)
-    whole, broken = gone_on(config, examples_file, tiny_dir, tmp_path, after=2)
+    whole, broken = whole_and_resumed(config, examples_file, tiny_dir, tmp_path, after=2)
     expected = metrics_of(whole)
     assert metrics_of(broken) == {place: value for place, value in expected.items() if place[0] >= 3}
     closing = {key: value for (step, key), value in expected.items() if key.startswith("closing/")}

@@ -13,12 +13,12 @@ from trainer.inference.sampling import SampleResult
 from trainer.loops.session.session import StepTell
 from trainer.rollouts import Reward, Trajectory
 
-from ..conftest import events_of, metrics_of, sampled, small_config
+from ..conftest import events_of, metrics_of, sample_first_step, small_config
 
 ROLLOUT = {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 8}
 
 
-def rewarded(session: Any, worth: Callable[[int, int], float | None]) -> None:
+def set_rewards(session: Any, worth: Callable[[int, int], float | None]) -> None:
     """Replaces rubrics: rewards depend on the number of the group within its step and the place in the group."""
     collector = session.stage.collector
     sample = collector._sampled
@@ -32,7 +32,7 @@ def rewarded(session: Any, worth: Callable[[int, int], float | None]) -> None:
 
 def test_flat_groups_give_way_to_the_prompts_that_come_next(make_loop: Callable[..., Any], tmp_path: Path) -> None:
     session = make_loop(small_config(steps=1, rollout=ROLLOUT | {"replace_flat": 3}, evaluation={"every": 0}))
-    rewarded(session, lambda group, place: float(place % 2) if group in (1, 3) else 1.0)
+    set_rewards(session, lambda group, place: float(place % 2) if group in (1, 3) else 1.0)
     session.run()
     values = metrics_of(tmp_path / "run")
     assert values[1, "rollout/replaced_groups"] == 2.0 and values[1, "rollout/flat_groups"] == 2.0
@@ -52,7 +52,7 @@ def make_order_after(make_loop: Callable[..., Any], prompts: int) -> Any:
 
 def test_where_nothing_teaches_the_search_ends_and_no_weight_moves(make_loop: Callable[..., Any]) -> None:
     session = make_loop(small_config(steps=1, rollout=ROLLOUT | {"replace_flat": 2}, evaluation={"every": 0}))
-    rewarded(session, lambda group, place: None if group == 0 else 1.0)
+    set_rewards(session, lambda group, place: None if group == 0 else 1.0)
     before = session.stage.parts.learner.policy()
     session.run()
     after = session.stage.parts.learner.policy()
@@ -70,7 +70,7 @@ def test_a_stop_during_replacement_draws_the_same_prompts_again(make_loop: Calla
             session.job.monitor.request_stop()
         return 1.0
 
-    rewarded(session, stop_in_the_second_round)
+    set_rewards(session, stop_in_the_second_round)
     from trainer.loops.session.errors import StopRequested
 
     with pytest.raises(StopRequested):
@@ -82,7 +82,7 @@ def test_a_masked_response_counts_in_its_group_and_changes_nothing(make_loop: Ca
     session = make_loop(small_config(rollout=ROLLOUT | {"truncated": "mask"}))
     trajectories = [
         replace(t, reward=Reward(float(t.plan.index)), stop="length" if t.plan.index == 0 else "stop")
-        for t in sampled(session)
+        for t in sample_first_step(session)
     ]
     advantages = session.stage.advantages(trajectories)
     plain = make_loop(small_config()).stage.advantages(trajectories)
@@ -96,7 +96,7 @@ def test_a_dropped_response_counts_nowhere(make_loop: Callable[..., Any]) -> Non
     """
     objective = {"advantage": "centred"}
     session = make_loop(small_config(rollout=ROLLOUT | {"truncated": "drop"}, objective=objective))
-    found = sampled(session)
+    found = sample_first_step(session)
     group = [t for t in found if t.plan.group == 0]
     cut = [
         replace(t, reward=Reward(float(t.plan.index)), stop="length" if t.plan.index == 0 else "stop") for t in group
@@ -121,7 +121,7 @@ def test_replacement_is_refused_where_it_makes_no_sense(changes: dict[str, Any])
 
 def test_where_nothing_teaches_the_page_says_so(make_loop: Callable[..., Any], tmp_path: Path) -> None:
     session = make_loop(small_config(steps=1, rollout=ROLLOUT | {"replace_flat": 2}, evaluation={"every": 0}))
-    rewarded(session, lambda group, place: 1.0)
+    set_rewards(session, lambda group, place: 1.0)
     session.run()
     (said,) = [
         e.data.message for e in events_of(tmp_path / "run") if e.data.kind == "log" and "dynamic" in e.data.message

@@ -14,7 +14,7 @@ from trainer.loops.policy.flat_steps import FlatSteps
 from trainer.rollouts import PromptPlan, Reward, Span, Trajectory
 
 from ..conftest import events_of, small_config
-from .test_collecting import PLAIN, ROLLOUT, rewarded
+from .test_collecting import PLAIN, ROLLOUT, set_rewards
 
 SOLVED, FAILED, MIXED, NONE = [[1.0] * 4] * 2, [[0.0] * 4] * 2, [[1.0] * 4, [0.0] * 4], [[None] * 4] * 2
 TAUGHT = [[1.0] * 4, [0.0, 1.0, 0.0, 1.0]]
@@ -97,7 +97,7 @@ def test_where_equal_rewards_teach_nothing_is_said() -> None:
 
 def test_a_run_tells_it_at_the_step_and_goes_on(make_loop: Callable[..., Any], tmp_path: Path) -> None:
     session = make_loop(small_config(steps=8, rollout=ROLLOUT, **PLAIN))
-    rewarded(session, lambda group, place: 1.0)
+    set_rewards(session, lambda group, place: 1.0)
     session.run()
     events = events_of(tmp_path / "run")
     assert [event.step for event in events if event.data.kind == "alarm"] == [5]

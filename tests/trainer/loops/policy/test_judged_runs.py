@@ -17,10 +17,10 @@ from trainer.rewards.access import Access, JudgeAccess
 from trainer.rollouts import scoring
 
 from ...chat_beside import chat_server
-from ...killed import killed
+from ...killed_runs import run_until_killed
 from ...running import run
 from ..conftest import events_of, metrics_of, small_config, states, stopped_when_paused
-from ..texts import demonstrations, written
+from ..texts import demonstrations, write_examples
 
 BRIEF: dict[str, Any] = {
     "steps": 2,
@@ -142,7 +142,7 @@ def test_a_run_that_is_killed_goes_on_with_the_same_rewards_and_asks_nothing_twi
     counter = iter(range(10_000))
     server.answer = lambda body: json.dumps({"explanation": f"draw {next(counter)}", "met": next(counter) % 3 == 0})
     config, out = small_config(**BRIEF | {"checkpoint": {"every": 2}}, rewards=[JUDGED]), tmp_path / "run"
-    killed(
+    run_until_killed(
         "trainer.loops.recipes.policy:PolicyStage._update", config, data, tiny_dir, out, call=1, access=access(server)
     )
     before = [json.loads(line)[2]["verdicts"] for line in (out / "rewards.jsonl").read_text().split("\n") if line]
@@ -186,7 +186,7 @@ def test_supervised_tuning_has_its_held_out_answers_judged(server: ChatServer, t
     """Prompts with a criterion that no verifier decides are scored with a judge. Without a judge they get no score."""
     rubric = Rubric(criteria=(Criterion(id="kind", text="Is kind.", points=2),))
     rows = [row.model_copy(update={"rubric": rubric}) for row in demonstrations(4, 3)]
-    data = written(rows, tmp_path / "data.jsonl")
+    data = write_examples(rows, tmp_path / "data.jsonl")
     asked = {"every": 1, "generate": True, "max_new_tokens": 4}
     plan = {"steps": 2, "batch_size": 2, "data": {"source": "references"}, "checkpoint": {"every": 1}}
     judged = resolve_recipe("sft", {**plan, "evaluation": {**asked, "judge": "Grader v1"}})

@@ -15,7 +15,7 @@ from trainer.loops.policy.learning import LearningWatch, Vitals, vitals
 from trainer.loops.policy.update import UpdateReport
 
 from ..conftest import events_of, metrics_of, small_config
-from .test_collecting import PLAIN, ROLLOUT, rewarded
+from .test_collecting import PLAIN, ROLLOUT, set_rewards
 
 RESULTS = Path(__file__).parents[4] / "docs/results"
 
@@ -182,13 +182,13 @@ def test_a_healthy_run_raises_none_and_a_sampler_that_lies_is_found(
     make_loop: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     healthy = make_loop(small_config(steps=12, rollout=ROLLOUT, **PLAIN), tmp_path / "healthy")
-    rewarded(healthy, lambda group, place: float(place % 2))
+    set_rewards(healthy, lambda group, place: float(place % 2))
     healthy.run()
     assert [event for event in events_of(tmp_path / "healthy") if event.data.kind == "alarm"] == []
     assert min(value for (_, key), value in metrics_of(tmp_path / "healthy").items() if key == "policy/grad_norm") > 0
 
     lying = make_loop(small_config(steps=4, rollout=ROLLOUT, **PLAIN), tmp_path / "lying")
-    rewarded(lying, lambda group, place: float(place % 2))
+    set_rewards(lying, lambda group, place: float(place % 2))
     monkeypatch.setattr("trainer.loops.learner.engine_check.EngineCheck.done", True)  # it would end the run at step 1
     real = lying.stage.collector.collect
 

@@ -17,7 +17,7 @@ from trainer.loops.session.session import StepTell
 from trainer.objectives import REGISTRY
 
 from ...running import run
-from ..conftest import events_of, metrics_of, sampled, small_config
+from ..conftest import events_of, metrics_of, sample_first_step, small_config
 
 SEEN_BY_BOTH = {"ratio_mode": "scaffolded"}
 WIDE = {"rollout": {"prompts_per_step": 3, "group_size": 4, "max_new_tokens": 8}}
@@ -53,7 +53,7 @@ def updated(make_loop: Callable[..., Any], teacher: Teacher) -> Callable[..., An
             **WIDE, objective=objective, scaffold=SEEN_BY_BOTH, optim={"lr": 1e-2, "grad_clip": 1e6, **optim}
         )
         loop = make_loop(config)
-        trajectories = sampled(loop)
+        trajectories = sample_first_step(loop)
         if not step:
             loop.stage.parts.learner.optimizer.step = lambda: None
         advantages_B = torch.tensor([1.0, -1.0, 0.0] * (len(trajectories) // 3))
@@ -99,7 +99,7 @@ def test_tokens_on_which_the_sampler_disagrees_are_silenced_and_counted(
 ) -> None:
     config = small_config(objective={"name": "icepop"}, scaffold=None, optim={"lr": 1e-3})
     loop = make_loop(config)
-    trajectories = sampled(loop)
+    trajectories = sample_first_step(loop)
     for trajectory in trajectories:  # a sampler that gave every other token three times the probability
         doubtful = tuple(p + (math.log(3.0) if i % 2 else 0.0) for i, p in enumerate(trajectory.logprobs))
         prompt, said = trajectory.spans
@@ -147,7 +147,7 @@ def test_remax_subtracts_what_the_greedy_response_is_worth(make_loop: Callable[.
         return sample(requests, progress, finished)
 
     loop.stage.parts.sampler.sample = remember
-    trajectories = sampled(loop)
+    trajectories = sample_first_step(loop)
     greedy_B = loop.stage._greedy(trajectories, 1, StepTell(loop, 1))
     advantages_B = loop.stage.advantages(trajectories, greedy_B)
     drawn, greedy = asked

@@ -13,7 +13,7 @@ from trainer.loops.session.errors import StopRequested
 from trainer.loops.session.session import StepTell
 from trainer.rollouts import PromptPlan, Reward, Span, Trajectory
 
-from ..conftest import SMALL, events_of, gone_on, metrics_of, small_config
+from ..conftest import SMALL, events_of, metrics_of, small_config, whole_and_resumed
 
 SET = {"begins": "step", "step": 2, "temperature": "set", "set_to": 0.7}
 TOGGLE = {"begins": "step", "step": 2, "lengths": "toggle", "every": 2, "quantile": 0.5, "solved": 0.5}
@@ -69,7 +69,7 @@ def test_a_search_takes_the_warmest_temperature_that_costs_no_score(
 
 def test_a_resumed_run_repeats_phases_and_their_searches(examples_file: Path, tiny_dir: Path, tmp_path: Path) -> None:
     config = small_config(phases=[SET, SEARCH])
-    whole, broken = gone_on(config, examples_file, tiny_dir, tmp_path, after=2)
+    whole, broken = whole_and_resumed(config, examples_file, tiny_dir, tmp_path, after=2)
     again, expected = metrics_of(broken), metrics_of(whole)
     assert (3, "phase/number") in again
     assert again == {place: value for place, value in expected.items() if place[0] >= 3}
@@ -163,7 +163,7 @@ def test_a_budget_is_taken_once_and_not_enforced_where_the_prompt_is_hardly_solv
 
 def test_a_resumed_run_keeps_the_budgets_of_its_prompts(examples_file: Path, tiny_dir: Path, tmp_path: Path) -> None:
     config = small_config(phases=[TOGGLE | {"step": 1, "correct": 0.0, "solved": 0.0, "every": 3}], steps=4)
-    whole, broken = gone_on(config, examples_file, tiny_dir, tmp_path, after=2)
+    whole, broken = whole_and_resumed(config, examples_file, tiny_dir, tmp_path, after=2)
     again, expected = metrics_of(broken), metrics_of(whole)
     assert expected[1, "toggle/limited"] > 0
     assert again == {place: value for place, value in expected.items() if place[0] >= 3}

@@ -12,7 +12,7 @@ from trainer.loops.policy.reports import packing_metrics, update_metrics
 from trainer.loops.policy.update import NotFinite, Updater, UpdateReport
 from trainer.rollouts import Trajectory
 
-from ..conftest import sampled, small_config
+from ..conftest import sample_first_step, small_config
 
 WIDE = {"rollout": {"prompts_per_step": 3, "group_size": 4, "max_new_tokens": 8}}
 
@@ -21,7 +21,7 @@ WIDE = {"rollout": {"prompts_per_step": 3, "group_size": 4, "max_new_tokens": 8}
 def collected(make_loop: Callable[..., Any]) -> Callable[[PolicyConfig], tuple[Any, list[Trajectory], torch.Tensor]]:
     def collect(config: PolicyConfig) -> tuple[Any, list[Trajectory], torch.Tensor]:
         loop = make_loop(config)
-        trajectories = sampled(loop)
+        trajectories = sample_first_step(loop)
         # Fixed advantages: the rewards of a tiny model may all be equal, and then nothing would move.
         return loop, trajectories, torch.tensor([1.0, -1.0] * (len(trajectories) // 2))
 

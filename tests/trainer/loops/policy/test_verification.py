@@ -9,7 +9,7 @@ import pytest
 from trainer.config import ConfigInvalid
 from trainer.loops.session.session import StepTell
 
-from ..conftest import events_of, gone_on, metrics_of, small_config
+from ..conftest import events_of, metrics_of, small_config, whole_and_resumed
 
 ON = {"begins": "step", "step": 2, "verification": "on", "judged": 3, "judgements": 2, "tied": 0.5}
 OFF = {"begins": "step", "step": 4, "verification": "off"}
@@ -65,7 +65,7 @@ def test_a_resumed_run_repeats_its_judgements(examples_file: Path, tiny_dir: Pat
     config = small_config(
         phases=[ON, OFF], rollout={"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 8, "replace_flat": 1}
     )
-    whole, broken = gone_on(config, examples_file, tiny_dir, tmp_path, after=2)
+    whole, broken = whole_and_resumed(config, examples_file, tiny_dir, tmp_path, after=2)
     expected = metrics_of(whole)
     assert metrics_of(broken) == {place: value for place, value in expected.items() if place[0] >= 3}
     assert {step for step, key in expected if key == "verify/reward"} == {2, 3}

@@ -13,7 +13,7 @@ from trainer.loops.policy.reports import learned, update_metrics
 from trainer.loops.policy.update import Learned, Updater
 from trainer.rollouts import PromptPlan, Reward, Span, Trajectory
 
-from ..conftest import gone_on, metrics_of, sampled, small_config
+from ..conftest import metrics_of, sample_first_step, small_config, whole_and_resumed
 
 ANY = {"tau": 0.0, "eta": 1e9, "alpha": 0.75}
 ADVANTAGES = torch.tensor([1.0, -1.0, 0.5, -0.5, 1.0, -1.0, 0.5, -0.5])
@@ -28,7 +28,7 @@ def config(**changes: Any) -> Any:
 def after(make_loop: Callable[..., Any], run_dir: Path, weigh: Any, advantages_B: torch.Tensor, known: Any) -> Any:
     """The trained parameters and the report of one update on the responses of step 1."""
     session = make_loop(weigh, run_dir)
-    trajectories = sampled(session)
+    trajectories = sample_first_step(session)
     report = Updater(session.stage.parts.learner, weigh).run(trajectories, advantages_B, learned_B=known)
     return [p.detach().clone() for p in session.stage.parts.learner.parameters.values()], report
 
@@ -80,7 +80,7 @@ def test_what_was_known_of_a_prompt_before_decides_together_with_its_group() -> 
 
 def test_a_resumed_run_weighs_as_the_whole_one(examples_file: Path, tiny_dir: Path, tmp_path: Path) -> None:
     weighing = config(pass_rates={"threshold": 0.1}, steps=6)
-    whole, broken = gone_on(weighing, examples_file, tiny_dir, tmp_path, after=3)
+    whole, broken = whole_and_resumed(weighing, examples_file, tiny_dir, tmp_path, after=3)
     expected = metrics_of(whole)
     assert metrics_of(broken) == {place: value for place, value in expected.items() if place[0] >= 4}
     assert max(value for (_, key), value in expected.items() if key == "policy/well_learned") > 0

@@ -11,7 +11,7 @@ from trainer.loops.prompts.data import prepare_prompts
 from trainer.loops.prompts.planner import Planner
 from trainer.loops.session.errors import RunFailed
 
-from ..conftest import events_of, gone_on, metrics_of, small_config
+from ..conftest import events_of, metrics_of, small_config, whole_and_resumed
 
 REASONING = "First name the number, then say whether it is even."
 HINT = {"p0": 0.5, "gamma": 0.5, "unknown": 0.0, "without": "plain"}
@@ -54,7 +54,7 @@ def test_the_hint_is_sampled_with_and_not_trained_on(reasoned: list[Example], ti
 def test_a_resumed_run_repeats_its_hints(
     reasoned: list[Example], examples_file: Path, tiny_dir: Path, tmp_path: Path
 ) -> None:
-    whole, broken = gone_on(hinted(), examples_file, tiny_dir, tmp_path, after=2)
+    whole, broken = whole_and_resumed(hinted(), examples_file, tiny_dir, tmp_path, after=2)
     expected = metrics_of(whole)
     assert metrics_of(broken) == {place: value for place, value in expected.items() if place[0] >= 3}
     assert 0 < expected[1, "hint/share"] <= 0.55

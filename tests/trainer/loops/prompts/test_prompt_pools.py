@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.trainer.killed import killed
+from tests.trainer.killed_runs import run_until_killed
 from tests.trainer.running import run
 from trainer import checkpoints
 from trainer.config import ConfigInvalid
 from trainer.contracts import Example
 
-from ..conftest import events_of, gone_on, metrics_of, small_config
+from ..conftest import events_of, metrics_of, small_config, whole_and_resumed
 
 MODERATE = {"prompts": "some", "rate_above": 0.2, "rate_up_to": 0.8}
 HARD = {"prompts": "some", "rate_above": 0.0, "rate_up_to": 0.2, "tags": ["logic"]}
@@ -49,7 +49,7 @@ def staged(**changes: Any) -> Any:
 def test_each_stage_draws_from_its_pool_and_a_resumed_run_repeats_it(
     rated: Path, tiny_dir: Path, tmp_path: Path
 ) -> None:
-    whole, broken = gone_on(staged(), rated, tiny_dir, tmp_path, after=3)
+    whole, broken = whole_and_resumed(staged(), rated, tiny_dir, tmp_path, after=3)
     expected = metrics_of(whole)
     assert metrics_of(broken) == {place: value for place, value in expected.items() if place[0] >= 4}
     keys: dict[int, set[str]] = {}
@@ -94,7 +94,7 @@ def test_phases_change_the_order_and_a_killed_run_repeats_it(rated: Path, tiny_d
     said = [event.data.message for event in events_of(whole) if event.data.kind == "log"]
     assert "phase 2 begins: order: 50% from easy to hard, 50% by uncertainty" in said
 
-    killed("trainer.monitors:RunMonitor.metrics", config, rated, tiny_dir, broken, step=4)
+    run_until_killed("trainer.monitors:RunMonitor.metrics", config, rated, tiny_dir, broken, step=4)
     assert checkpoints.steps(broken / "checkpoints")[-1] == 3
     assert run(config, rated, tiny_dir, broken, resume=True)
     ends = [checkpoints.load(out / "checkpoints" / "step-000005") for out in (whole, broken)]

@@ -22,7 +22,7 @@ from trainer.judges.inputs import JudgeInput
 from trainer.judges.kinds.generator import RubricGeneratorSpec
 from trainer.loops.roles.frozen_judge import FrozenJudge
 
-from ...killed import killed
+from ...killed_runs import run_until_killed
 from ...running import run
 from ..conftest import events_of, metrics_of
 
@@ -242,7 +242,7 @@ def test_a_run_killed_in_any_turn_ends_as_if_it_had_not_been(
 ) -> None:
     broken, made = tmp_path / "broken", config(model={"lora": lora})
     whole = undisturbed(made, data, tiny_dir)
-    killed("trainer.monitors:RunMonitor.metrics", made, data, tiny_dir, broken, step=step, prepare=script)
+    run_until_killed("trainer.monitors:RunMonitor.metrics", made, data, tiny_dir, broken, step=step, prepare=script)
     assert checkpoints.steps(broken / "checkpoints")[-1] == step - 1
     assert run(made, data, tiny_dir, broken, resume=True)
 
@@ -323,7 +323,7 @@ def test_each_role_learns_at_its_own_rate_and_a_kill_between_turns_changes_nothi
     assert run(made, data, tiny_dir, whole)
     told = metrics_of(whole)
     assert [told[step, "optim/lr"] for step in range(1, 7)] == [3e-4, 3e-4, 7e-3, 7e-3, 3e-4, 3e-4]
-    killed("trainer.monitors:RunMonitor.metrics", made, data, tiny_dir, broken, step=4, prepare=script)
+    run_until_killed("trainer.monitors:RunMonitor.metrics", made, data, tiny_dir, broken, step=4, prepare=script)
     assert run(made, data, tiny_dir, broken, resume=True)
     one, other = weights(whole, 6), weights(broken, 6)
     assert not any(moved(one[owner], other[owner]) for owner in one)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.trainer.killed import killed
+from tests.trainer.killed_runs import run_until_killed
 from tests.trainer.loops.conftest import events_of, metrics_of
 from tests.trainer.loops.numbers import row
 from tests.trainer.running import run
@@ -159,7 +159,7 @@ def test_a_run_killed_at_the_first_step_of_a_stage_ends_with_equal_bits(
 ) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert run(small(stages), numbers, tiny_dir, whole)
-    killed("trainer.monitors:RunMonitor.metrics", small(stages), numbers, tiny_dir, broken, step=step)
+    run_until_killed("trainer.monitors:RunMonitor.metrics", small(stages), numbers, tiny_dir, broken, step=step)
     assert run(small(stages), numbers, tiny_dir, broken, resume=True)
     assert all(equal(tensors(broken, 3)[owner], held) for owner, held in tensors(whole, 3).items())
     assert metrics_of(broken) == metrics_of(whole)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.trainer.killed import killed
+from tests.trainer.killed_runs import run_until_killed
 from tests.trainer.loops.conftest import events_of, metrics_of
 from tests.trainer.loops.numbers import row
 from tests.trainer.running import run
@@ -99,7 +99,7 @@ def test_phases_change_a_distillation_and_a_killed_run_repeats_them(
         int(each.example_key.split("-")[-1]) % 2 for e in shown for each in e.data.rollouts if each.phase == "train"
     } == {0}
 
-    killed("trainer.monitors:RunMonitor.metrics", config, numbers, tiny_dir, broken, step=second, **teachers)
+    run_until_killed("trainer.monitors:RunMonitor.metrics", config, numbers, tiny_dir, broken, step=second, **teachers)
     assert checkpoints.steps(broken / "checkpoints")[-1] == second - 1
     assert run(config, numbers, tiny_dir, broken, resume=True, **teachers)
     again = metrics_of(broken)

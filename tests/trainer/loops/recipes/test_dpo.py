@@ -13,7 +13,7 @@ from trainer.monitors import RunMonitor, Spool
 
 from ...running import job_of, run
 from ..conftest import events_of, metrics_of
-from ..texts import configured, preferences, written
+from ..texts import make_config, preferences, write_examples
 
 
 def staged(config: Any, data: Path, model: Path, folder: Path) -> Any:
@@ -47,8 +47,8 @@ MODELS = pytest.mark.parametrize("model", [{"lora": None}, {}], ids=["whole", "a
 def test_the_reference_is_measured_once_and_kept_for_the_same_data_and_model(
     model: dict[str, Any], tiny_dir: Path, tmp_path: Path
 ) -> None:
-    config = configured("dpo", model={"name": "tiny", **model})
-    data = written(preferences(9, 3), tmp_path / "data.jsonl")
+    config = make_config("dpo", model={"name": "tiny", **model})
+    data = write_examples(preferences(9, 3), tmp_path / "data.jsonl")
     first, again, other = Heard(), Heard(), Heard()
     stage = staged(config, data, tiny_dir, tmp_path / "run")
     stage.open(0)
@@ -58,7 +58,7 @@ def test_the_reference_is_measured_once_and_kept_for_the_same_data_and_model(
     (file,) = (tmp_path / "run").glob("reference-*.safetensors")
     staged(config, data, tiny_dir, tmp_path / "run").step(1, again)
     assert PHASE not in again.phases and again.values["train/loss"] == first.values["train/loss"]
-    changed = written(preferences(9, 3, seed=1), tmp_path / "other.jsonl")
+    changed = write_examples(preferences(9, 3, seed=1), tmp_path / "other.jsonl")
     staged(config, changed, tiny_dir, tmp_path / "run").step(1, other)
     assert other.phases[PHASE] > 0 and file.is_file()
 
@@ -68,8 +68,8 @@ def test_the_reference_is_measured_once_and_kept_for_the_same_data_and_model(
 def test_a_reference_lost_in_the_middle_of_a_run_is_measured_as_it_was(
     harm: str, model: dict[str, Any], tiny_dir: Path, tmp_path: Path
 ) -> None:
-    config = configured("dpo", model={"name": "tiny", **model}, optim={"lr": 1e-2})
-    data = written(preferences(9, 3), tmp_path / "data.jsonl")
+    config = make_config("dpo", model={"name": "tiny", **model}, optim={"lr": 1e-2})
+    data = write_examples(preferences(9, 3), tmp_path / "data.jsonl")
     stage, heard = staged(config, data, tiny_dir, tmp_path / "run"), Heard()
     stage.open(0)
     for number in (1, 2):
@@ -87,8 +87,8 @@ def test_a_reference_lost_in_the_middle_of_a_run_is_measured_as_it_was(
 
 def test_before_training_nothing_is_ordered(tiny_dir: Path, tmp_path: Path) -> None:
     """The policy is the reference, so every reward is 0. An accuracy would depend only on rounding."""
-    data = written(preferences(9, 3), tmp_path / "data.jsonl")
-    assert run(configured("dpo", steps=2, optim={"lr": 1e-2}), data, tiny_dir, tmp_path / "run")
+    data = write_examples(preferences(9, 3), tmp_path / "data.jsonl")
+    assert run(make_config("dpo", steps=2, optim={"lr": 1e-2}), data, tiny_dir, tmp_path / "run")
     found = metrics_of(tmp_path / "run")
     assert (0, "eval/accuracy") not in found and found[0, "eval/loss"] == pytest.approx(0.693147, abs=1e-5)
     assert found[1, "train/loss"] == pytest.approx(0.693147 + 0.2 * found[1, "train/nll"], abs=1e-5)
@@ -117,8 +117,8 @@ def test_the_loss_of_a_pair_by_hand(changes: dict[str, Any], expected: Any, tiny
     (example,) = preferences(1, 0, strength=3)
     (one,) = example.preferences
     votes = (one, one, one.model_copy(update={"strength": -(one.strength or 0)}))
-    data = written([example.model_copy(update={"preferences": votes})], tmp_path / "data.jsonl")
-    config = configured("dpo", steps=2, batch_size=1, optim={"lr": 1e-2}, **changes)
+    data = write_examples([example.model_copy(update={"preferences": votes})], tmp_path / "data.jsonl")
+    config = make_config("dpo", steps=2, batch_size=1, optim={"lr": 1e-2}, **changes)
     loss, margin, nll = second_step(config, data, tiny_dir, tmp_path / "run")
     assert abs(margin) > 0.01
     assert loss == pytest.approx(expected(margin, nll), abs=1e-5)
@@ -133,19 +133,19 @@ def test_weights_are_one_on_average(tiny_dir: Path, tmp_path: Path) -> None:
         example.model_copy(update={"preferences": (Preference(a="a", b="b", strength=size),)})
         for example, size in zip(preferences(3, 0), (1, 2, 3), strict=True)
     ]
-    data = written(examples, tmp_path / "data.jsonl")
+    data = write_examples(examples, tmp_path / "data.jsonl")
     losses = {}
     for strength in ("none", "weight"):
         loss = {"strength": strength, "nll_weight": 0.0}
-        config = configured("dpo", steps=1, batch_size=3, loss=loss)
+        config = make_config("dpo", steps=1, batch_size=3, loss=loss)
         assert run(config, data, tiny_dir, tmp_path / strength)
         losses[strength] = metrics_of(tmp_path / strength)[1, "train/loss"]
     assert losses["weight"] == pytest.approx(losses["none"], abs=1e-6)  # the loss of every pair is still ln 2
 
 
 def test_pairs_are_shown_with_their_rewards(tiny_dir: Path, tmp_path: Path) -> None:
-    data = written(preferences(4, 2), tmp_path / "data.jsonl")
-    assert run(configured("dpo", steps=1, optim={"lr": 1e-2}), data, tiny_dir, tmp_path / "run")
+    data = write_examples(preferences(4, 2), tmp_path / "data.jsonl")
+    assert run(make_config("dpo", steps=1, optim={"lr": 1e-2}), data, tiny_dir, tmp_path / "run")
     shown = [e.data for e in events_of(tmp_path / "run") if e.data.kind == "rollouts"][-1].rollouts
     assert [(r.example_key, r.index) for r in shown] == [("row-4", 0), ("row-4", 1), ("row-5", 0), ("row-5", 1)]
     leads = [shown[i].reward - shown[i + 1].reward for i in (0, 2)]
@@ -157,7 +157,7 @@ def test_pairs_are_shown_with_their_rewards(tiny_dir: Path, tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_a_planted_preference_is_learnt_and_holds_for_pairs_never_seen(tiny_dir: Path, tmp_path: Path) -> None:
-    config = configured(
+    config = make_config(
         "dpo",
         steps=80,
         batch_size=16,
@@ -165,7 +165,7 @@ def test_a_planted_preference_is_learnt_and_holds_for_pairs_never_seen(tiny_dir:
         evaluation={"every": 40, "max_examples": 100},
         checkpoint={"every": 80},
     )
-    data = written(preferences(300, 100), tmp_path / "data.jsonl")
+    data = write_examples(preferences(300, 100), tmp_path / "data.jsonl")
     assert run(config, data, tiny_dir, tmp_path / "run")
     found = metrics_of(tmp_path / "run")
     assert found[1, "train/accuracy"] < 0.8

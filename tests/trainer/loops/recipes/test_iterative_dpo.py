@@ -19,7 +19,7 @@ from trainer.rewards.access import Access, JudgeAccess
 from trainer.rollouts import scoring
 
 from ...chat_beside import chat_server
-from ...killed import killed
+from ...killed_runs import run_until_killed
 from ...running import run
 from ..conftest import events_of, metrics_of, states, stopped_when_paused
 
@@ -162,7 +162,7 @@ def test_a_killed_run_asks_no_judge_twice_and_goes_on_the_same(
         tmp_path / "run",
     )
     given = config, examples_file, tiny_dir, out
-    killed("trainer.loops.supervised.fitting:Fitter.step", *given, step=step, access=access(server))
+    run_until_killed("trainer.loops.supervised.fitting:Fitter.step", *given, step=step, access=access(server))
     before = len(asked)
     told = {place: value for place, value in learned(out).items() if place[1].startswith("label/")}
     assert run(*given, resume=True, access=access(server))
@@ -307,7 +307,7 @@ def test_phases_begin_with_rounds_and_a_killed_run_repeats_them(
             keys.setdefault(event.step, set()).update(row.example_key for row in trained)
     assert keys[3] | keys[5] <= {"row-1", "row-3", "row-5"}
 
-    killed("trainer.loops.pairs.rounds:Rounds.labelled", config, data, tiny_dir, broken, step=2)
+    run_until_killed("trainer.loops.pairs.rounds:Rounds.labelled", config, data, tiny_dir, broken, step=2)
     assert checkpoints.steps(broken / "checkpoints")[-1] == 4, "the third round is not labelled"
     assert run(config, data, tiny_dir, broken, resume=True)
     ends = [checkpoints.load(out / "checkpoints" / "step-000006") for out in (whole, broken)]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.trainer.killed import killed
+from tests.trainer.killed_runs import run_until_killed
 from trainer import checkpoints
 from trainer.config import RECIPES, ConfigInvalid, RecipeConfig, resolve
 from trainer.contracts import Example
@@ -14,7 +14,7 @@ from trainer.monitors import RunMonitor, Spool
 
 from ...running import job_of, run
 from ..conftest import events_of, metrics_of
-from ..texts import configured, demonstrations, preferences, written
+from ..texts import demonstrations, make_config, preferences, write_examples
 
 FITTED = ("sft", "dpo", "reward_model")
 STEPS = 9
@@ -34,7 +34,7 @@ def phased(recipe: str, **changes: Any) -> RecipeConfig:
     metric = "train/loss" if recipe == "sft" else "eval/accuracy"
     plan = [EVEN, SLOWER | {"metric": metric}]
     small = {"steps": STEPS, "optim": {"lr": 1e-5}, "evaluation": {"every": 1}, "phases": plan}
-    return configured(recipe, **(small | changes))
+    return make_config(recipe, **(small | changes))
 
 
 def logged(out: Path) -> list[str]:
@@ -49,7 +49,7 @@ def curve(out: Path, key: str) -> dict[int, float]:
 def test_phases_change_what_is_drawn_and_how_fast_is_learnt_and_a_killed_run_repeats_them(
     recipe: str, tiny_dir: Path, tmp_path: Path
 ) -> None:
-    data, whole, broken = written(rows(recipe), tmp_path / "data.jsonl"), tmp_path / "whole", tmp_path / "broken"
+    data, whole, broken = write_examples(rows(recipe), tmp_path / "data.jsonl"), tmp_path / "whole", tmp_path / "broken"
     assert run(phased(recipe), data, tiny_dir, whole)
     begun = curve(whole, "phase/number")
     second = next(step for step, number in begun.items() if number == 2.0)
@@ -60,7 +60,7 @@ def test_phases_change_what_is_drawn_and_how_fast_is_learnt_and_a_killed_run_rep
     assert curve(whole, "train/epoch")[3] == pytest.approx(8 / 6), "since the phase, over what it draws from"
     assert "phase 1 begins: domains even; 6 of 12 examples" in logged(whole)
 
-    killed("trainer.monitors:RunMonitor.metrics", phased(recipe), data, tiny_dir, broken, step=second)
+    run_until_killed("trainer.monitors:RunMonitor.metrics", phased(recipe), data, tiny_dir, broken, step=second)
     assert checkpoints.steps(broken / "checkpoints")[-1] == second - 1
     assert run(phased(recipe), data, tiny_dir, broken, resume=True)
     learned = [
@@ -76,7 +76,7 @@ def test_phases_change_what_is_drawn_and_how_fast_is_learnt_and_a_killed_run_rep
 
 @pytest.mark.parametrize("recipe", FITTED)
 def test_only_the_phases_own_examples_are_drawn(recipe: str, tiny_dir: Path, tmp_path: Path) -> None:
-    data = written(rows(recipe), tmp_path / "data.jsonl")
+    data = write_examples(rows(recipe), tmp_path / "data.jsonl")
     monitor = RunMonitor(Spool(tmp_path / "events.jsonl"))
     stage: Any = make_stage(job_of(phased(recipe), data, tiny_dir, tmp_path, monitor))
     stage._fitter._watch.enter(2, _Quiet())
@@ -93,7 +93,7 @@ MIXED = {"begins": "step", "step": 4, "order": "mixed", "data_share": 1.0, "easy
 def test_phases_change_the_order_and_a_killed_run_repeats_it(recipe: str, tiny_dir: Path, tmp_path: Path) -> None:
     """Later rows are harder, so the order from easy to hard is the order of their numbers."""
     rated = [row.model_copy(update={"meta": {"pass_rate": 1 - i / 20}}) for i, row in enumerate(rows(recipe))]
-    data, whole, broken = written(rated, tmp_path / "data.jsonl"), tmp_path / "whole", tmp_path / "broken"
+    data, whole, broken = write_examples(rated, tmp_path / "data.jsonl"), tmp_path / "whole", tmp_path / "broken"
     config = phased(recipe, steps=5, phases=[EASY, MIXED], batch_size=4)
     monitor = RunMonitor(Spool(tmp_path / "events.jsonl"))
     stage: Any = make_stage(job_of(config, data, tiny_dir, tmp_path / "drawn", monitor))
@@ -106,7 +106,7 @@ def test_phases_change_the_order_and_a_killed_run_repeats_it(recipe: str, tiny_d
         "phase 2 begins: order: 33.3% by data, 66.7% from easy to hard",
     ]
     assert curve(whole, "train/epoch") == pytest.approx({step: 4 * step / 12 for step in range(1, 6)})
-    killed("trainer.monitors:RunMonitor.metrics", config, data, tiny_dir, broken, step=4)
+    run_until_killed("trainer.monitors:RunMonitor.metrics", config, data, tiny_dir, broken, step=4)
     assert checkpoints.steps(broken / "checkpoints")[-1] == 3
     assert run(config, data, tiny_dir, broken, resume=True)
     ends = [checkpoints.load(out / "checkpoints" / "step-000005") for out in (whole, broken)]
@@ -125,7 +125,7 @@ def test_a_phase_that_never_comes_is_said_with_what_there_was_instead(tiny_dir: 
     """The held-out loss falls from evaluation to evaluation."""
     never = ALL | {"metric": "eval/loss"}
     config = phased("sft", optim={"lr": 1e-3}, phases=[never])
-    assert run(config, written(rows("sft"), tmp_path / "data.jsonl"), tiny_dir, tmp_path / "run")
+    assert run(config, write_examples(rows("sft"), tmp_path / "data.jsonl"), tiny_dir, tmp_path / "run")
     assert curve(tmp_path / "run", "phase/number") == {}
     said = "phase 1, all again, never began: it waited for the held-out loss to reach a plateau over 4 evaluations; phase 0 went on to the end"
     assert said in logged(tmp_path / "run")
@@ -133,14 +133,14 @@ def test_a_phase_that_never_comes_is_said_with_what_there_was_instead(tiny_dir: 
 
 def test_a_domain_that_nothing_has_ends_the_run_before_its_first_step(tiny_dir: Path, tmp_path: Path) -> None:
     config = phased("dpo", phases=[EVEN | {"domains": ["neither"]}])
-    assert not run(config, written(rows("dpo"), tmp_path / "data.jsonl"), tiny_dir, tmp_path / "run")
+    assert not run(config, write_examples(rows("dpo"), tmp_path / "data.jsonl"), tiny_dir, tmp_path / "run")
     said = str(events_of(tmp_path / "run")[-1].data)
     assert "phases.0: none of the training examples is of the domain neither" in said
 
 
 def problems(recipe: str, **changes: Any) -> dict[str, str]:
     with pytest.raises(ConfigInvalid) as error:
-        configured(recipe, **changes)
+        make_config(recipe, **changes)
     return {problem.path: problem.message for problem in error.value.problems}
 
 
@@ -177,16 +177,16 @@ def test_a_plateau_that_no_evaluation_can_show_is_said_at_the_form(recipe: str) 
     assert "eval/loss is measured only before and after the run" in seldom["phases.0.metric"]
     none = problems(recipe, steps=30, phases=[waits], evaluation={"max_examples": 0})
     assert "needs held-out examples; set evaluation.max_examples above 0" in none["phases.0.metric"]
-    config = configured(recipe, steps=30, phases=[waits])
+    config = make_config(recipe, steps=30, phases=[waits])
     said = {each.path: each.message for each in config.data_problems({"train": {"references": 4}})}
     assert "the dataset version has none" in said["phases.0.metric"]
-    unrated = configured(recipe, phases=[{"step": 2, "prompts": "some", "rate_above": 0.2}])
+    unrated = make_config(recipe, phases=[{"step": 2, "prompts": "some", "rate_above": 0.2}])
     said = {each.path: each.message for each in unrated.data_problems({"train": {"references": 4, "examples": 4}})}
     assert "no training prompt has a pass rate yet" in said["phases.0.rate_above"]
     plans = [EASY, MIXED | {"step": 3}]
     said = {
         each.path: each.message
-        for each in configured(recipe, phases=plans).data_problems({"train": {"references": 4, "examples": 4}})
+        for each in make_config(recipe, phases=plans).data_problems({"train": {"references": 4, "examples": 4}})
     }
     assert "no order from easy to hard; choose another" in said["phases.0.order"] and "phases.1.easy_share" in said
 

@@ -18,7 +18,7 @@ from trainer.selection import k_center
 
 from ...running import run
 from ..conftest import events_of, metrics_of
-from ..texts import configured, demonstrations, written
+from ..texts import demonstrations, make_config, write_examples
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +29,13 @@ def model(tiny_dir: Path) -> Any:
 @pytest.fixture(scope="module")
 def items(tiny_dir: Path) -> list[Demonstration]:
     tokenizer = load_tokenizer(tiny_dir)
-    data = configured("sft").data.model_copy(update={"source": "references"})
+    data = make_config("sft").data.model_copy(update={"source": "references"})
     rows = pool.demonstrations(3)[:60]
     return prepare_demonstrations(rows, tokenizer, [tokenizer.eos_token_id], data, 0).train
 
 
 def places(items: list[Demonstration], model: Any, **data: Any) -> list[int] | None:
-    return data_selection.selected(items, model, configured("sft", seed=3, data=data))
+    return data_selection.selected(items, model, make_config("sft", seed=3, data=data))
 
 
 def test_hidden_means_and_perplexities_are_those_of_each_conversation_alone(
@@ -81,13 +81,13 @@ def test_the_share_is_no_share_is_refused() -> None:
 def test_a_run_learns_what_was_picked_says_so_and_goes_on_with_the_same_after_a_restart(
     tiny_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = written(demonstrations(20, 2), tmp_path / "data.jsonl")
+    data = write_examples(demonstrations(20, 2), tmp_path / "data.jsonl")
     asked = {"source": "references", "select": "cover", "share": 0.2}
-    config = configured("sft", steps=4, batch_size=2, data=asked, checkpoint={"every": 2})
+    config = make_config("sft", steps=4, batch_size=2, data=asked, checkpoint={"every": 2})
     assert run(config, data, tiny_dir, tmp_path / "whole")
     logged = [e.data.message for e in events_of(tmp_path / "whole") if e.data.kind == "log"]
     assert any("20 training (4 of them are learnt, data.select: cover)" in line for line in logged), logged
-    half = configured("sft", steps=2, batch_size=2, data=asked, checkpoint={"every": 2})
+    half = make_config("sft", steps=2, batch_size=2, data=asked, checkpoint={"every": 2})
     assert run(half, data, tiny_dir, tmp_path / "parts")
     with monkeypatch.context() as elsewhere:  # a machine with other rounding picks others
         elsewhere.setattr("trainer.loops.recipes.sft.selected", lambda items, model, config: [0, 1, 2])

@@ -21,7 +21,7 @@ from trainer.loops.session.errors import AttemptAbandoned, RunFailed, StopReques
 from trainer.loops.session.stage import learning_rate
 
 from ...running import run
-from ..conftest import SMALL, events_of, metrics_of, sampled, small_config
+from ..conftest import SMALL, events_of, metrics_of, sample_first_step, small_config
 
 EVERY_STEP = {
     "reward/mean", "reward/std", "reward/rubric", "rollout/length", "rollout/truncated_share", "rollout/excluded",
@@ -304,7 +304,7 @@ def test_examples_without_a_judge_for_them_are_excluded_and_counted(
         first = task.rubric.criteria[0].model_copy(update={"verifier": None})
         rubric = task.rubric.model_copy(update={"criteria": (first, *task.rubric.criteria[1:])})
         loop.stage.parts.tasks[key] = replace(task, rubric=rubric)
-    trajectories = sampled(loop)
+    trajectories = sample_first_step(loop)
     assert {t.reward.excluded for t in trajectories} == {"rubric: no verdict for uses-e: no verifier; needs a judge"}
     values = metrics_of(tmp_path / "run")
     assert values[1, "rollout/excluded"] == 8.0

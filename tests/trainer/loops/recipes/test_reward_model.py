@@ -17,8 +17,8 @@ from trainer.loops.pairs.preferences import Pair, prepare_pairs
 from trainer.loops.session.errors import RunFailed
 
 from ...running import run
-from ..conftest import events_of, kept_stage, metrics_of
-from ..texts import asked, configured, preferences, written
+from ..conftest import events_of, metrics_of, stage_recorder
+from ..texts import make_config, preferences, user_messages, write_examples
 
 
 def compared(*votes: int | None, texts: tuple[str, str] = ("good", "bad"), **more: Any) -> Example:
@@ -28,7 +28,7 @@ def compared(*votes: int | None, texts: tuple[str, str] = ("good", "bad"), **mor
         for i, vote in enumerate(votes)
     ]
     responses = tuple(Response(id=name, text=text) for name, text in zip("ab", texts, strict=True))
-    return Example(key="k", prompt=asked("go"), responses=responses, preferences=tuple(given), **more)
+    return Example(key="k", prompt=user_messages("go"), responses=responses, preferences=tuple(given), **more)
 
 
 def prepared(*examples: Example, **data: Any) -> list[Pair[str]]:
@@ -72,8 +72,8 @@ def test_the_loss_of_a_pair_is_the_mean_loss_over_its_votes(tiny_dir: Path, tmp_
     example = compared(-3, -3, 1)
     losses = {}
     for name, data in (("share", {}), ("sure", {"labels": "majority"})):
-        config = configured("reward_model", steps=1, batch_size=1, centre=0.0, margin=0.1, data=data)
-        assert run(config, written([example], tmp_path / f"{name}.jsonl"), tiny_dir, tmp_path / name)
+        config = make_config("reward_model", steps=1, batch_size=1, centre=0.0, margin=0.1, data=data)
+        assert run(config, write_examples([example], tmp_path / f"{name}.jsonl"), tiny_dir, tmp_path / name)
         losses[name] = metrics_of(tmp_path / name)
     margin = losses["share"][1, "train/margin"]
     assert margin == losses["sure"][1, "train/margin"]
@@ -94,7 +94,7 @@ def test_domains_beyond_the_largest_are_measured_together():
 
 
 def test_a_planted_preference_is_learnt_and_holds_for_pairs_never_seen(tiny_dir: Path, tmp_path: Path) -> None:
-    config = configured(
+    config = make_config(
         "reward_model",
         steps=80,
         batch_size=16,
@@ -103,7 +103,7 @@ def test_a_planted_preference_is_learnt_and_holds_for_pairs_never_seen(tiny_dir:
         evaluation={"every": 0, "max_examples": 100},
         checkpoint={"every": 80},
     )
-    data = written(preferences(300, 100), tmp_path / "data.jsonl")
+    data = write_examples(preferences(300, 100), tmp_path / "data.jsonl")
     assert run(config, data, tiny_dir, tmp_path / "run")
     found = metrics_of(tmp_path / "run")
     assert 0.3 < found[0, "eval/accuracy"] < 0.7
@@ -120,35 +120,35 @@ def test_a_planted_preference_is_learnt_and_holds_for_pairs_never_seen(tiny_dir:
 
 
 def test_centring_draws_the_mean_score_to_zero(tiny_dir: Path, tmp_path: Path) -> None:
-    data = written(preferences(60, 20), tmp_path / "data.jsonl")
+    data = write_examples(preferences(60, 20), tmp_path / "data.jsonl")
     means = {}
     for centre in (0.0, 1.0):
         more = {"steps": 30, "evaluation": {"every": 0}, "checkpoint": {"every": 30}, "optim": {"lr": 3e-3}}
-        assert run(configured("reward_model", centre=centre, **more), data, tiny_dir, tmp_path / str(centre))
+        assert run(make_config("reward_model", centre=centre, **more), data, tiny_dir, tmp_path / str(centre))
         found = metrics_of(tmp_path / str(centre))
         means[centre] = abs(found[30, "eval/reward_mean"]) / found[30, "eval/reward_std"]
     assert means[1.0] < means[0.0]
 
 
 def test_a_reward_model_is_trained_further_from_where_it_stands(tiny_dir: Path, tmp_path: Path) -> None:
-    data = written(preferences(40, 20), tmp_path / "data.jsonl")
+    data = write_examples(preferences(40, 20), tmp_path / "data.jsonl")
     whole = {"name": "tiny", "lora": None}
     more = {"steps": 3, "evaluation": {"every": 0}, "optim": {"lr": 5e-3}}
-    assert run(configured("reward_model", model=whole, **more), data, tiny_dir, tmp_path / "first")
+    assert run(make_config("reward_model", model=whole, **more), data, tiny_dir, tmp_path / "first")
     first = tmp_path / "first" / "outputs" / "reward_model"
-    assert run(configured("reward_model", model={"name": "tiny"}, **more), data, first, tmp_path / "second")
+    assert run(make_config("reward_model", model={"name": "tiny"}, **more), data, first, tmp_path / "second")
     before, after = metrics_of(tmp_path / "first"), metrics_of(tmp_path / "second")
     for key in ("eval/reward_mean", "eval/reward_std", "eval/margin"):
         assert after[0, key] == pytest.approx(before[3, key], abs=1e-6), "its head was kept, not drawn anew"
     adapter = tmp_path / "second" / "outputs" / "reward_model"
     merged = whole_directory(ModelSource(path=str(first), adapters=(str(adapter),), head="scalar"), tmp_path / "merged")
-    assert run(configured("reward_model", **{**more, "steps": 1}), data, merged, tmp_path / "third")
+    assert run(make_config("reward_model", **{**more, "steps": 1}), data, merged, tmp_path / "third")
     assert metrics_of(tmp_path / "third")[0, "eval/margin"] == pytest.approx(after[3, "eval/margin"], abs=1e-5)
 
 
 def test_an_evaluation_shows_pairs_with_their_scores(tiny_dir: Path, tmp_path: Path) -> None:
-    data = written([*preferences(4, 1), compared(-2, -1, 1, split="heldout")], tmp_path / "data.jsonl")
-    assert run(configured("reward_model", steps=1), data, tiny_dir, tmp_path / "run")
+    data = write_examples([*preferences(4, 1), compared(-2, -1, 1, split="heldout")], tmp_path / "data.jsonl")
+    assert run(make_config("reward_model", steps=1), data, tiny_dir, tmp_path / "run")
     shown = [e.data for e in events_of(tmp_path / "run") if e.data.kind == "rollouts"][-1].rollouts
     assert [(r.group, r.index, r.components["votes"]) for r in shown] == [(0, 0, 1), (0, 1, 0), (1, 0, 2), (1, 1, 1)]
     assert [r.response for r in shown[2:]] == ["good", "bad"]
@@ -168,9 +168,9 @@ def test_stock_libraries_load_what_comes_out_and_give_equal_scores(
     from peft import PeftModel
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    kept, keeping = kept_stage()
-    config = configured("reward_model", steps=4, optim={"lr": 5e-3}, model={"name": "tiny", **model})
-    data = written(preferences(20, 8), tmp_path / "data.jsonl")
+    kept, keeping = stage_recorder()
+    config = make_config("reward_model", steps=4, optim={"lr": 5e-3}, model={"name": "tiny", **model})
+    data = write_examples(preferences(20, 8), tmp_path / "data.jsonl")
     assert run(config, data, tiny_dir, tmp_path / "run", make=keeping)
     folder = tmp_path / "run" / "outputs" / "reward_model"
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -198,7 +198,7 @@ def test_a_reward_model_that_ends_in_padding_is_read_where_transformers_reads_it
     from trainer.inference.models import load_scalar
     from trainer.loops.learner.scalar import Scorer
 
-    scorer = Scorer(load_scalar(tiny_dir), configured("reward_model"))
+    scorer = Scorer(load_scalar(tiny_dir), make_config("reward_model"))
     padding = scorer.plain.config.pad_token_id
     assert scorer.read((1, 2, padding, 3, padding, padding)) == (1, 2, padding, 3)
 

@@ -11,8 +11,8 @@ from trainer.loops.session.errors import RunFailed
 from trainer.loops.supervised.demonstrations import prepare_demonstrations
 
 from ...running import run
-from ..conftest import events_of, kept_stage, metrics_of
-from ..texts import asked, configured, demonstrations, written
+from ..conftest import events_of, metrics_of, stage_recorder
+from ..texts import demonstrations, make_config, user_messages, write_examples
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def tokenizer(tiny_dir: Path) -> Any:
 
 def learnt(example: Example, tokenizer: Any, **data: Any) -> list[str]:
     """The learnt text of each demonstration, with `|` between separate runs of tokens."""
-    config = configured("sft", data=data)
+    config = make_config("sft", data=data)
     sets = prepare_demonstrations([example], tokenizer, [tokenizer.eos_token_id], config.data, 9)
     found = []
     for item in sets.train:
@@ -57,14 +57,14 @@ def test_wrong_turns_and_spans_stay_in_the_context_and_are_not_learnt(tokenizer:
     wrong = Example(key="k", prompt=DIALOGUE, meta={"wrong_turns": [2]})
     assert learnt(wrong, tokenizer, turns="all") == ["zwei<|end|>"]
     sets = prepare_demonstrations(
-        [wrong], tokenizer, [tokenizer.eos_token_id], configured("sft", data={"turns": "all"}).data, 9
+        [wrong], tokenizer, [tokenizer.eos_token_id], make_config("sft", data={"turns": "all"}).data, 9
     )
     (item,) = sets.train
     whole = prepare_demonstrations(
         [Example(key="k", prompt=DIALOGUE)],
         tokenizer,
         [tokenizer.eos_token_id],
-        configured("sft", data={"turns": "last"}).data,
+        make_config("sft", data={"turns": "last"}).data,
         9,
     )
     assert item.turns.tokens == whole.train[0].turns.tokens, "the wrong turn keeps its place in the context"
@@ -91,12 +91,12 @@ def test_marks_that_cannot_be_followed_leave_the_example_out_with_the_reason(
 
 def answered(*texts: str, **more: Any) -> Example:
     responses = tuple(Response(id=f"r{i}", text=text) for i, text in enumerate(texts))
-    return Example(key="k", prompt=asked("go"), responses=responses, **more)
+    return Example(key="k", prompt=user_messages("go"), responses=responses, **more)
 
 
 def test_each_source_names_its_answer(tokenizer: Any) -> None:
     assert learnt(answered("only"), tokenizer) == ["only<|end|>"]
-    reference = Example(key="k", prompt=asked("go"), reference="ideal")
+    reference = Example(key="k", prompt=user_messages("go"), reference="ideal")
     assert learnt(reference, tokenizer, source="references") == ["ideal<|end|>"]
     ranked = [Preference(a="r0", b="r1", strength=2), Preference(a="r1", b="r2", strength=1)]
     chosen = answered("bad", "good", "best", preferences=ranked)
@@ -133,10 +133,10 @@ def test_what_has_no_answer_to_learn_is_left_out_and_counted(
 
 def test_micro_batches_add_up_to_the_batch(tiny_dir: Path, tmp_path: Path) -> None:
     """In one pass or in many, the loss and the weights after the update are the same except for rounding."""
-    data = written(demonstrations(12, 2), tmp_path / "data.jsonl")
+    data = write_examples(demonstrations(12, 2), tmp_path / "data.jsonl")
     losses = {}
     for budget in (64, 4096):
-        config = configured("sft", batch_size=12, optim={"lr": 1e-3, "micro_batch_tokens": budget})
+        config = make_config("sft", batch_size=12, optim={"lr": 1e-3, "micro_batch_tokens": budget})
         assert run(config, data, tiny_dir, tmp_path / str(budget))
         found = metrics_of(tmp_path / str(budget))
         losses[budget] = [found[step, "train/loss"] for step in range(1, 5)]
@@ -150,7 +150,7 @@ def test_a_planted_rule_is_learnt_and_holds_for_prompts_never_seen(tiny_dir: Pat
         args = {"texts": [example.reference], "match": "any"}
         rule = Criterion(id="c", text="rule", points=1, verifier=VerifierSpec(name="must_contain", args=args))
         rows.append(example.model_copy(update={"rubric": Rubric(criteria=(rule,))}))
-    config = configured(
+    config = make_config(
         "sft",
         steps=120,
         batch_size=16,
@@ -158,7 +158,7 @@ def test_a_planted_rule_is_learnt_and_holds_for_prompts_never_seen(tiny_dir: Pat
         evaluation={"every": 0, "generate": True, "max_new_tokens": 6},
         checkpoint={"every": 120},
     )
-    assert run(config, written(rows, tmp_path / "data.jsonl"), tiny_dir, tmp_path / "run")
+    assert run(config, write_examples(rows, tmp_path / "data.jsonl"), tiny_dir, tmp_path / "run")
     found = metrics_of(tmp_path / "run")
     assert found[0, "eval/rubric_score"] < 0.1
     assert found[120, "eval/rubric_score"] > 0.9
@@ -167,8 +167,8 @@ def test_a_planted_rule_is_learnt_and_holds_for_prompts_never_seen(tiny_dir: Pat
 
 
 def test_an_evaluation_shows_the_conversations_token_by_token(tiny_dir: Path, tmp_path: Path) -> None:
-    data = written(demonstrations(4, 2), tmp_path / "data.jsonl")
-    assert run(configured("sft", steps=1), data, tiny_dir, tmp_path / "run")
+    data = write_examples(demonstrations(4, 2), tmp_path / "data.jsonl")
+    assert run(make_config("sft", steps=1), data, tiny_dir, tmp_path / "run")
     shown = [e.data for e in events_of(tmp_path / "run") if e.data.kind == "rollouts"][0].rollouts
     assert [record.example_key for record in shown] == ["row-4", "row-5"]
     assert all(len(r.tokens) == len(r.logprobs) == len(r.mask) == 4 and set(r.mask) == {1.0} for r in shown)
@@ -185,10 +185,10 @@ def test_stock_libraries_load_what_comes_out_and_answer_as_the_trainer_does(
 
     from trainer.loops.supervised.answering import greedy_answers
 
-    kept, keeping = kept_stage()
+    kept, keeping = stage_recorder()
     examples = demonstrations(20, 5)
-    config = configured("sft", steps=8, optim={"lr": 5e-3}, model={"name": "tiny", **model})
-    assert run(config, written(examples, tmp_path / "data.jsonl"), tiny_dir, tmp_path / "run", make=keeping)
+    config = make_config("sft", steps=8, optim={"lr": 5e-3}, model={"name": "tiny", **model})
+    assert run(config, write_examples(examples, tmp_path / "data.jsonl"), tiny_dir, tmp_path / "run", make=keeping)
     folder = tmp_path / "run" / "outputs" / "policy"
     tokenizer = AutoTokenizer.from_pretrained(folder)
     if (folder / "adapter_config.json").is_file():

@@ -15,7 +15,7 @@ from trainer.monitors import RunMonitor, Spool
 
 from ...running import run
 from ..conftest import events_of, metrics_of
-from ..texts import configured, demonstrations, preferences, written
+from ..texts import demonstrations, make_config, preferences, write_examples
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ def case(request: Any) -> Case:
 
 @pytest.fixture
 def data(case: Case, tmp_path: Path) -> Path:
-    return written(case.examples(9, 3), tmp_path / "data.jsonl")
+    return write_examples(case.examples(9, 3), tmp_path / "data.jsonl")
 
 
 def test_resumed_it_ends_as_if_it_had_never_been_stopped(
     case: Case, data: Path, tiny_dir: Path, tmp_path: Path
 ) -> None:
-    config, whole, halves = configured(case.recipe, **case.changes), tmp_path / "whole", tmp_path / "halves"
+    config, whole, halves = make_config(case.recipe, **case.changes), tmp_path / "whole", tmp_path / "halves"
     assert run(config, data, tiny_dir, whole)
 
     class Killed(BaseException):
@@ -85,7 +85,7 @@ def test_resumed_it_ends_as_if_it_had_never_been_stopped(
 def test_a_stop_in_the_middle_of_a_step_leaves_the_step_before_it(
     case: Case, data: Path, tiny_dir: Path, tmp_path: Path
 ) -> None:
-    config = configured(case.recipe, **case.changes)
+    config = make_config(case.recipe, **case.changes)
     monitor = RunMonitor(Spool(tmp_path / "run" / "events.jsonl"))
 
     def stopped_at_three(job: Any) -> Any:
@@ -116,7 +116,7 @@ def test_a_number_that_is_not_finite_never_reaches_the_weights(
             next(iter(stage._learner.parameters.values())).fill_(float("nan"))  # type: ignore[attr-defined]
         return stage
 
-    config = configured(case.recipe, **case.changes | {"evaluation": {"max_examples": 0}})
+    config = make_config(case.recipe, **case.changes | {"evaluation": {"max_examples": 0}})
     assert not run(config, data, tiny_dir, tmp_path / "run", make=poisoned)
     last = events_of(tmp_path / "run")[-1].data
     assert last.state == "failed" and "is not a finite number at step 1" in last.reason

@@ -10,7 +10,7 @@ from trainer.contracts import Example
 
 from ...running import run
 from ..conftest import metrics_of
-from ..texts import configured, demonstrations, preferences, written
+from ..texts import demonstrations, make_config, preferences, write_examples
 
 pytest.importorskip("trl", reason="TRL is a test-only peer, pinned in the lock")
 pytestmark = pytest.mark.slow  # importing TRL takes most of this time
@@ -20,7 +20,7 @@ OPTIM = {"lr": LR, "schedule": "linear", "beta2": 0.99, "grad_clip": 0.5}
 
 
 def ours(recipe: str, examples: Sequence[Example], model: Path, folder: Path, **changes: Any) -> list[float]:
-    config = configured(
+    config = make_config(
         recipe,
         steps=UPDATES,
         batch_size=BATCH,
@@ -29,7 +29,7 @@ def ours(recipe: str, examples: Sequence[Example], model: Path, folder: Path, **
         checkpoint={"every": UPDATES},
         **changes,
     )
-    assert run(config, written(examples, folder / "data.jsonl"), model, folder / "run")
+    assert run(config, write_examples(examples, folder / "data.jsonl"), model, folder / "run")
     found = metrics_of(folder / "run")
     return [found[step, "train/loss"] for step in range(1, UPDATES + 1)]
 

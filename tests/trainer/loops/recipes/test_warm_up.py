@@ -15,7 +15,7 @@ from trainer.judges.calls import expand
 from trainer.judges.inputs import JudgeInput
 from trainer.judges.kinds.generator import RubricGeneratorSpec
 
-from ...killed import killed
+from ...killed_runs import run_until_killed
 from ...running import run
 from ..conftest import events_of, metrics_of
 from .test_alternating import config, data, moved, script, scripted, undisturbed, weights
@@ -143,7 +143,7 @@ def test_a_run_killed_in_its_warm_up_ends_as_if_it_had_not_been(
 ) -> None:
     broken, made = tmp_path / "broken", long(steps=6, model={"lora": lora})
     whole = undisturbed(made, taught, tiny_dir)
-    killed("trainer.monitors:RunMonitor.metrics", made, taught, tiny_dir, broken, step=step, prepare=script)
+    run_until_killed("trainer.monitors:RunMonitor.metrics", made, taught, tiny_dir, broken, step=step, prepare=script)
     assert checkpoints.steps(broken / "checkpoints")[-1] == step - 1
     assert run(made, taught, tiny_dir, broken, resume=True)
 

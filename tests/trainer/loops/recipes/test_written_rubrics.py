@@ -22,7 +22,7 @@ from trainer.judges.spec import digest, resolve
 from trainer.rewards.access import Access, JudgeAccess
 
 from ...chat_beside import chat_server
-from ...killed import killed
+from ...killed_runs import run_until_killed
 from ...running import run
 from ..conftest import events_of, metrics_of
 
@@ -150,7 +150,7 @@ def test_a_run_that_was_killed_asks_nothing_twice(
 ) -> None:
     """Each step has a different prompt, so no question comes twice by itself. An evaluation would ask some of them again."""
     out, made = tmp_path / "run", config().model_copy(update={"evaluation": PolicyEvaluation(every=0, max_examples=0)})
-    killed(
+    run_until_killed(
         "trainer.monitors:RunMonitor.metrics", made, data, tiny_dir, out, step=2, access=access(server), prepare=script
     )
     before = len(server.bodies)

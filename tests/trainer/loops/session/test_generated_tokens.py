@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.trainer.loops.conftest import events_of, gone_on, metrics_of, small_config
+from tests.trainer.loops.conftest import events_of, metrics_of, small_config, whole_and_resumed
 from trainer.loops.session.generated_tokens import GeneratedTokens
 
 KEY = "perf/generated_tokens"
@@ -36,7 +36,7 @@ def test_each_report_has_the_tokens_of_all_sources_since_the_report_before() -> 
 def test_a_run_counts_training_and_evaluation_and_goes_on_from_a_checkpoint_with_the_same_counts(
     examples_file: Path, tiny_dir: Path, tmp_path: Path
 ) -> None:
-    whole, broken = gone_on(small_config(), examples_file, tiny_dir, tmp_path, after=2)
+    whole, broken = whole_and_resumed(small_config(), examples_file, tiny_dir, tmp_path, after=2)
     trained = {step: value for (step, key), value in metrics_of(whole).items() if key == "rollout/tokens"}
     counted = told(whole)
     assert counted.keys() == trained.keys() == {1, 2, 3, 4}

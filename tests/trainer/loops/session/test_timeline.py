@@ -14,7 +14,7 @@ from trainer.loops.session.spans import Spans
 from trainer.loops.session.timeline import HELD, MOST_BESIDE, MOST_PHASES, MOST_PIECES, MOST_WORK, BesideLog
 
 from ...running import run
-from ..texts import configured, demonstrations, written
+from ..texts import demonstrations, make_config, write_examples
 from .test_spans import Clock
 
 
@@ -142,8 +142,8 @@ def test_a_span_that_does_not_lie_in_the_step_is_refused(span: StepSpan) -> None
 
 
 def test_the_spans_of_an_sft_run_add_up_to_its_steps(tiny_dir: Path, tmp_path: Path) -> None:
-    data = written(demonstrations(12, 4), tmp_path / "data.jsonl")
-    config = configured("sft", steps=2, batch_size=8, optim={"micro_batch_tokens": 64}, evaluation={"every": 1})
+    data = write_examples(demonstrations(12, 4), tmp_path / "data.jsonl")
+    config = make_config("sft", steps=2, batch_size=8, optim={"micro_batch_tokens": 64}, evaluation={"every": 1})
     assert run(config, data, tiny_dir, tmp_path / "run")
     found = told_of(tmp_path / "run")
     assert sorted(found) == [1, 2]

@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from tests.pages import shown
+from tests.pages import page_html
 from tests.team import browser
 from tests.webapp.annotation.conftest import make_version
 from webapp.accounts.models import Membership, Role, User
@@ -219,7 +219,7 @@ def test_warnings_and_drift_are_kept_with_the_report(team, busy):
     assert person.warnings == ["80% of the answers came faster than a person can read."]
     assert person.drift["seconds"] == (3.0, 3.0, [100, 100]) and len(person.points) == 2
     assert AgreementReport.objects.get().people[str(person.user.pk)]["warnings"] == person.warnings
-    page = shown(browser(team.researcher).get(f"/projects/{project.pk}/people"))
+    page = page_html(browser(team.researcher).get(f"/projects/{project.pk}/people"))
     assert "80% of the answers" in page and 'points="2.0,2.0 94.0,2.0"' in page
 
 
@@ -261,7 +261,7 @@ class TestPage:
     def test_a_reviewer_finds_nobody_by_name(self, team, crowd):
         page, reader = f"/projects/{crowd.pk}/people", browser(team.reviewer)
         assert "No person matches" in reader.get(f"{page}?q=Person").content.decode()
-        found = shown(reader.get(f"{page}?q=annotator+17"))
+        found = page_html(reader.get(f"{page}?q=annotator+17"))
         assert "Annotator 17" in found and "Person 0" not in found and "p16@example.org" not in found
 
     def test_the_queries_of_the_page_do_not_grow_with_people(self, team, crowd):
@@ -338,12 +338,12 @@ def test_a_page_reads_what_was_measured_and_a_job_counts_newer_answers(team, bus
     monkeypatch.setattr(refresh, "AT_ONCE", 0)
     monkeypatch.setattr(refresh, "enqueue", lambda *call: queued.append(call))
     say(team.annotator, project, two, prefers(1))
-    page = shown(browser(team.researcher).get(f"/projects/{project.pk}/people"))
+    page = page_html(browser(team.researcher).get(f"/projects/{project.pk}/people"))
     assert "Computing with newer answers" in page and queued == [("workers.review.measure", project.pk)]
     [told] = [row for row in people_over_api(team, project) if row["user"] == team.annotator.user.pk]
     assert told["total"]["done"] == 1
     refresh.bring_up_to_date(project)
-    assert "Computing" not in shown(browser(team.researcher).get(f"/projects/{project.pk}/people"))
+    assert "Computing" not in page_html(browser(team.researcher).get(f"/projects/{project.pk}/people"))
     assert [row["total"]["done"] for row in people_over_api(team, project)] == [2, 0]
 
 

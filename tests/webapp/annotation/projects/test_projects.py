@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from tests.webapp.annotation.conftest import make_version
-from tests.webapp.webhooks.told import listen, told
+from tests.webapp.webhooks.hooks import announced_events, listen
 from webapp.annotation.models import Participant, Project, ProjectInvite, Task
 from webapp.annotation.people import services as participants
 from webapp.annotation.projects import services as projects
@@ -148,13 +148,13 @@ def test_another_overlap_gives_tasks_their_seats_and_takes_none_that_is_taken(te
     done.refresh_from_db()
     assert (done.overlap, done.completed_at is None) == (2, False)
     # for tasks that become complete by this change alone
-    assert told() == [("task.completed", {"task": done.pk, "project": project.pk})]
+    assert announced_events() == [("task.completed", {"task": done.pk, "project": project.pk})]
     projects.update(team.researcher, project, overlap=1)
-    assert len(told()) == 1
+    assert len(announced_events()) == 1
     Task.objects.filter(pk=free.pk).update(taken=1, done=1, overlap=2, completed_at=None)
     projects.update(team.researcher, project, overlap=2)
     projects.update(team.researcher, project, overlap=1)
-    assert [event for event, _ in told()[1:]] == ["task.completed", "project.complete"]
+    assert [event for event, _ in announced_events()[1:]] == ["task.completed", "project.complete"]
 
 
 def test_guidelines_get_a_number_each_and_the_same_text_none(team, make_project):

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from tests.team import ApiClient, browser
-from tests.webapp.webhooks.told import listen, told
+from tests.webapp.webhooks.hooks import announced_events, listen
 from webapp.annotation.agreement import refresh
 from webapp.annotation.models import Answer, Assignment, Resolution
 from webapp.annotation.publishing import data_description
@@ -92,7 +92,7 @@ def test_every_answer_of_a_person_is_in_the_version_or_counted_as_dropped(projec
 def test_what_stands_counts_the_answers_behind_it_and_why_others_do_not_stand(project, team):
     listen(team.owner)
     made = publish.publish(team.researcher, project)
-    (facts,) = [facts for event, facts in told() if event == "project.published"]
+    (facts,) = [facts for event, facts in announced_events() if event == "project.published"]
     assert (facts["project"], facts["version"]) == (project.pk, made.version.number)
     assert made.counts["kept"] == {"": 5} and made.counts["answers"] == 10
     assert made.counts["dropped"] == {"undecided": 5}  # two split pairs and one with a single answer

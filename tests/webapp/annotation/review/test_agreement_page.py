@@ -7,7 +7,7 @@ import pytest
 from django.template.loader import render_to_string
 from django.utils import timezone
 
-from tests.pages import shown
+from tests.pages import page_html
 from tests.team import ApiClient, browser
 from webapp.accounts.models import Membership
 from webapp.annotation.agreement import coefficients, rating_columns, refresh
@@ -178,7 +178,7 @@ def test_rubrics_agree_by_the_items_they_have_in_common(team):
     assert items["matchers"] == {"words": 1}
     assert TaskReview.objects.get(task=task).agreement == pytest.approx(2 / 5)
     page = browser(team.reviewer).get(f"/projects/{made.pk}/agreement")
-    assert "averaged over tasks. 1 task matched by words only." in shown(page)
+    assert "averaged over tasks. 1 task matched by words only." in page_html(page)
     named = {**items, "matchers": {"all-MiniLM-L6-v2": 2, "a reviewer": 1}}
     told = render_to_string("annotation/agreement.html", {**page.context[0].flatten(), "items": named})  # type: ignore[index]
     assert "2 tasks matched by meaning (all-MiniLM-L6-v2), 1 task corrected by a reviewer." in " ".join(told.split())
@@ -213,7 +213,7 @@ def test_without_two_answers_the_page_says_what_is_missing(team):
     assert "Nobody has answered so far" in browser(team.reviewer).get(url).content.decode()
     [one] = annotators(team, made, 1)
     answer(made.tasks.first(), one, preference(1))
-    assert "1 answer by 1 person" in shown(browser(team.reviewer).get(url))
+    assert "1 answer by 1 person" in page_html(browser(team.reviewer).get(url))
 
 
 def test_the_api_tells_the_same_under_pseudonyms(project, team):

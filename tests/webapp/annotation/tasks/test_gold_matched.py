@@ -3,7 +3,7 @@
 import pytest
 
 from tests import fork_server
-from tests.pages import shown
+from tests.pages import page_html
 from tests.team import browser
 from trainer.rewards.alignment import WORDS_THRESHOLD, group, words_similarity
 from webapp.annotation.agreement import matching, upkeep
@@ -94,7 +94,7 @@ def test_without_a_matcher_an_answer_is_neither_right_nor_wrong_and_the_page_say
     assert matching.ask(project)
     runner.run(Job.objects.get().pk)
     assert Answer.objects.get().gold_right is None
-    page = shown(browser(team.reviewer).get(f"/projects/{project.pk}/gold"))
+    page = page_html(browser(team.reviewer).get(f"/projects/{project.pk}/gold"))
     assert "1 not matched yet" in page and "the matcher failed" in page
 
 

@@ -67,8 +67,8 @@ def numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
 
 
 @pytest.fixture(scope="module")
-def as_it_is(making) -> list[Seen]:
-    with making(), transaction.atomic():
+def as_it_is(module_rows) -> list[Seen]:
+    with module_rows(), transaction.atomic():
         team = make_team()
         seen = worked(team, with_gold(team))
         transaction.set_rollback(True)

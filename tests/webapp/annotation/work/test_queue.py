@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tests.webapp.annotation.seed import ANSWER, make_project, pair
-from tests.webapp.webhooks.told import listen, told
+from tests.webapp.webhooks.hooks import announced_events, listen
 from webapp.annotation import kinds
 from webapp.annotation.models import Answer, Assignment, Guidelines, Participant, Project, Resolution, Task
 from webapp.annotation.projects import task_services
@@ -306,14 +306,14 @@ def test_webhooks_hear_of_each_answer_and_once_of_a_complete_task(team):
         queue.submit(person, seat, ANSWER)  # the same request again gets the same answer
         where = {"task": seat.task_id, "project": project.pk}
         facts = {"answer": answer.pk, "revision": 1, **where, "annotator": person.user_id}
-        assert told()[number - 1] == ("answer.submitted", facts)
-    assert told()[2] == ("task.completed", where)
+        assert announced_events()[number - 1] == ("answer.submitted", facts)
+    assert announced_events()[2] == ("task.completed", where)
     whole = {"project": project.pk, "name": project.name, "dataset": project.version.dataset_id, "tasks": 1}
-    assert told()[3:] == [("project.complete", whole)]
+    assert announced_events()[3:] == [("project.complete", whole)]
     queue.reopen(team.annotator, seat := team_seat(team.annotator))
     queue.submit(team.annotator, seat, {**ANSWER, "strength": 1})
-    assert [event for event, _ in told()[4:]] == ["answer.submitted", "task.completed", "project.complete"]
-    assert told()[4][1]["revision"] == 2
+    assert [event for event, _ in announced_events()[4:]] == ["answer.submitted", "task.completed", "project.complete"]
+    assert announced_events()[4][1]["revision"] == 2
 
 
 def team_seat(membership):
@@ -331,4 +331,4 @@ def test_where_no_webhook_listens_an_answer_costs_no_query_more(team):
 
     (only,) = cost()
     assert "INSERT INTO annotation_answer" in only
-    assert told() == []
+    assert announced_events() == []

@@ -19,7 +19,7 @@ from django.utils import timezone
 from tests.concurrency import concurrently, outcome, somebody_waits
 from tests.team import make_team
 from tests.webapp.annotation.seed import ANSWER, make_annotators, make_project
-from tests.webapp.webhooks.told import listen, told
+from tests.webapp.webhooks.hooks import announced_events, listen
 from webapp.annotation.models import Answer, Assignment, Participant, Project, ProjectInvite, Resolution, Task
 from webapp.annotation.people import services as participants
 from webapp.annotation.projects import services as projects
@@ -119,7 +119,7 @@ def test_of_the_last_answers_given_at_once_one_completes_the_project():
     seats = [(person, queue.claim(person, project)[0]) for person in people]
     listen(lab.owner)
     concurrently([lambda p=person, s=seat: queue.submit(p, s, ANSWER) for person, seat in seats])
-    events = Counter(event for event, _ in told())
+    events = Counter(event for event, _ in announced_events())
     assert events == {"answer.submitted": len(people), "task.completed": len(people), "project.complete": 1}
 
 

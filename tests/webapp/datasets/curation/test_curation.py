@@ -9,8 +9,8 @@ from django.db import OperationalError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.pages import shown
-from tests.webapp.webhooks.told import listen, told
+from tests.pages import page_html
+from tests.webapp.webhooks.hooks import announced_events, listen
 from trainer.contracts import Example
 from webapp.core.background import jobs
 from webapp.core.models import AuditEntry
@@ -55,7 +55,7 @@ def test_a_derived_version_keeps_order_sides_and_examples(make, team):
     job = curating.derive(team.researcher, version, parse({"domain": "odd"}), note="odd ones")
     assert job.version.dataset.versions.count() == 1  # queued, but not done
     made = done(job).made
-    heard = [(event, facts["curation"], facts["kind"]) for event, facts in told()]
+    heard = [(event, facts["curation"], facts["kind"]) for event, facts in announced_events()]
     assert heard == [(f"curation.{word}", job.pk, "derive") for word in ("started", "finished")]
     assert (made.number, keys(made)) == (2, ["e1", "e3", "e5", "e7"])
     assert made.lineage["filters"] == {"domain": "odd"} and made.lineage["removed"] == 4 and made.lineage["base"] == 1
@@ -245,7 +245,7 @@ def test_rubrics_are_checked_by_their_words(make, team):
 def test_what_a_check_of_rubrics_offers_says_only_that_it_would_go(make, team, as_researcher):
     version = make([example("a", rubric=rubric({"text": "Names Paris"}))])
     job = done(curating.curate(team.researcher, version, "structure", {"removes": ["too_few"]}))
-    page = shown(as_researcher.get(f"/curations/{job.pk}"))
+    page = page_html(as_researcher.get(f"/curations/{job.pk}"))
     assert "would go" in page and "nothing else in its rubric" not in page
 
 
@@ -326,15 +326,15 @@ def test_the_pages_look_and_show(make, as_researcher, eager, django_capture_on_c
     base = f"/datasets/{version.dataset_id}/versions/1"
     with django_capture_on_commit_callbacks(execute=True):
         url = as_researcher.post(f"{base}/curate/start", {"kind": "duplicates", "scope": "all", "threshold": "0.8"}).url
-    page = shown(as_researcher.get(url))
+    page = page_html(as_researcher.get(url))
     assert "1 exact and 0 near" in page and "the same words" in page and "Remove 1 example" in page
-    assert "1 exact and 0 near" in shown(as_researcher.get(f"{base}/curate"))
-    preview = shown(as_researcher.get(f"{base}/derive", {"job": url.rpartition("/")[2]}))
+    assert "1 exact and 0 near" in page_html(as_researcher.get(f"{base}/curate"))
+    preview = page_html(as_researcher.get(f"{base}/derive", {"job": url.rpartition("/")[2]}))
     assert "What would go" in preview and "by “Find duplicates”" in preview and "Length ratio" not in preview
     assert re.search(r'aria-current="page">Curate<', preview)
     with django_capture_on_commit_callbacks(execute=True):
         derived = as_researcher.post(f"{base}/derive?job={url.rpartition('/')[2]}", {"note": ""}).url
-    assert "Open version 2" in shown(as_researcher.get(derived))
+    assert "Open version 2" in page_html(as_researcher.get(derived))
     assert as_researcher.post(f"{base}/curate/start", {"kind": "magic"}).url == f"{base}/curate"
 
 
@@ -342,7 +342,7 @@ def test_a_wrong_number_is_told_at_its_field_and_what_was_typed_stays(make, as_r
     version = make([example("a", LONG), example("b", LONG)])
     base = f"/datasets/{version.dataset_id}/versions/1"
     answer = as_researcher.post(f"{base}/curate/start", {"kind": "balance", "most": "none", "seed": "7"})
-    page = shown(answer)
+    page = page_html(answer)
     assert answer.status_code == 422 and not CurationJob.objects.exists()
     assert re.search(
         r'name="most"[^>]* value="none"[^>]* aria-invalid="true" aria-describedby="f-balance-most-error"', page
@@ -350,5 +350,5 @@ def test_a_wrong_number_is_told_at_its_field_and_what_was_typed_stays(make, as_r
     assert re.search(r'id="f-balance-most-error">.*?At most: must be from 1 to 1,000,000\. ?</p>', page)
     assert re.search(r'name="seed"[^>]* value="7" ?>', page) and page.count('aria-invalid="true"') == 1
     answer = as_researcher.post(f"{base}/curate/start", {"kind": "leaks", "remove": "heldout", "threshold": "2"})
-    assert "Least similarity: must be a number from 0.5 to 1." in shown(answer)
-    assert '<option value="heldout" selected>' in shown(answer)
+    assert "Least similarity: must be a number from 0.5 to 1." in page_html(answer)
+    assert '<option value="heldout" selected>' in page_html(answer)

@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.pages import shown
+from tests.pages import page_html
 from tests.team import ApiClient, browser
 from trainer.contracts import Example
 from webapp.core.models import AuditEntry
@@ -90,7 +90,7 @@ def test_a_probe_of_another_dataset_is_refused_at_its_field(team, version, probe
     with pytest.raises(Invalid) as refused:
         narrowing.count(other, parse({"probe": probe.pk, "reach": "out"}))
     assert "has no probe" in refused.value.fields["probe"]
-    told = shown(as_researcher.get(f"/datasets/{other.dataset_id}", {"probe": probe.pk}, follow=True))
+    told = page_html(as_researcher.get(f"/datasets/{other.dataset_id}", {"probe": probe.pk}, follow=True))
     assert f"this dataset has no probe {probe.pk}" in told
     count = api.get(f"/datasets/{other.dataset_id}/versions/1/count", probe=probe.pk)
     assert count.status_code == 422 and [each["path"] for each in count.json()["error"]["fields"]] == ["probe"]
@@ -132,10 +132,10 @@ def test_it_is_stored_once_for_each_model_of_an_evaluation(team, version, probe)
 
 def test_the_page_of_an_example_has_its_interval(version, probe, as_researcher):
     member = version.members.select_related("example").get(position=2)
-    page = shown(as_researcher.get(f"/examples/{member.example_id}"))
+    page = page_html(as_researcher.get(f"/examples/{member.example_id}"))
     assert "of 8 answers, 95% interval 0% to 32%" in page  # Wilson, 0 of 8
     unscored = version.members.get(position=3).example_id
-    assert "no answer has a score" in shown(as_researcher.get(f"/examples/{unscored}"))
+    assert "no answer has a score" in page_html(as_researcher.get(f"/examples/{unscored}"))
 
 
 def test_of_examples_beyond_its_counts_a_probe_says_nothing(team, version, probe, as_researcher):
@@ -143,7 +143,7 @@ def test_of_examples_beyond_its_counts_a_probe_says_nothing(team, version, probe
     for position in (2, 4):
         example = version.members.get(position=position).example_id
         page = as_researcher.get(f"/examples/{example}")
-        assert page.status_code == 200 and "no answer has a score" in shown(page)
+        assert page.status_code == 200 and "no answer has a score" in page_html(page)
     assert keys(version, probe=str(probe.pk), reach="unknown") == "cde"
     assert keys(version, probe=str(probe.pk), reach="solved") == "a"
     rows = [record("z"), record("c", domain="law"), record("b", domain="maths")]
@@ -154,35 +154,35 @@ def test_of_examples_beyond_its_counts_a_probe_says_nothing(team, version, probe
 
 def test_the_page_leads_to_the_examples_and_shows_the_newest_probe(version, probe, team, as_researcher):
     address = f"/datasets/{version.dataset_id}/versions/1/pass-rates"
-    page = shown(as_researcher.get(address))
+    page = page_html(as_researcher.get(address))
     assert f"?probe={probe.pk}&amp;reach=learnable" in page and "Out of reach" in page and "maths" in page
     later = probe_services.store(version, None, measured(evaluation=2, model="later"))
-    assert "<option value=" in page and f'value="{later.pk}" selected' in shown(as_researcher.get(address))
-    first = shown(as_researcher.get(address, {"evaluation": 1}))
+    assert "<option value=" in page and f'value="{later.pk}" selected' in page_html(as_researcher.get(address))
+    first = page_html(as_researcher.get(address, {"evaluation": 1}))
     assert f'value="{probe.pk}" selected' in first
     for wrong in ({"probe": 10**6}, {"probe": "x"}, {"evaluation": 7}):
         assert as_researcher.get(address, wrong).status_code == 404
-    seen = shown(as_researcher.get(f"/datasets/{version.dataset_id}", {"probe": probe.pk, "reach": "out"}))
+    seen = page_html(as_researcher.get(f"/datasets/{version.dataset_id}", {"probe": probe.pk, "reach": "out"}))
     assert "pass rates of m, 8 answers" in seen and "no answer passes" in seen
 
 
 def test_without_a_probe_the_page_says_how_one_is_made(version, team, as_researcher):
     address = f"/datasets/{version.dataset_id}/versions/1/pass-rates"
-    assert "/evaluations/new?recipe=pass_rate&amp;dataset=" in shown(as_researcher.get(address))
-    assert "/evaluations/new" not in shown(browser(team.reviewer).get(address))
+    assert "/evaluations/new?recipe=pass_rate&amp;dataset=" in page_html(as_researcher.get(address))
+    assert "/evaluations/new" not in page_html(browser(team.reviewer).get(address))
 
 
 def test_deleting_asks_first_and_its_filters_are_refused_from_then_on(version, probe, team, as_researcher):
     address = f"/probes/{probe.pk}/delete"
     assert browser(team.reviewer).post(address, {"sure": "1"}).status_code == 403
     assert browser(team.outsider).post(address, {"sure": "1"}).status_code == 404
-    assert "Delete the pass rates of m?" in shown(as_researcher.post(address))
+    assert "Delete the pass rates of m?" in page_html(as_researcher.post(address))
     assert keys(version, probe=str(probe.pk), reach="out") == "c"
     assert as_researcher.post(address, {"sure": "1"}).url.endswith("/pass-rates")
     with pytest.raises(Invalid):
         keys(version, probe=str(probe.pk), reach="out")
     derive = f"/datasets/{version.dataset_id}/versions/1/derive"
-    told = shown(as_researcher.get(derive, {"probe": probe.pk, "reach": "out"}, follow=True))
+    told = page_html(as_researcher.get(derive, {"probe": probe.pk, "reach": "out"}, follow=True))
     assert f"this dataset has no probe {probe.pk}" in told
 
 
@@ -228,7 +228,7 @@ def test_older_probes_than_the_page_lists_are_on_further_pages_of_the_api_and_fo
     assert [each["id"] for each in second["items"]] == [probe.pk] and second["next"] is None
     page = f"/datasets/{version.dataset_id}/versions/1/pass-rates"
     for asked in ({"evaluation": "1"}, {"probe": probe.pk}):
-        told = shown(as_researcher.get(page, asked))
+        told = page_html(as_researcher.get(page, asked))
         assert f'<option value="{probe.pk}" selected' in told
 
 

@@ -113,9 +113,9 @@ def test_what_is_said_otherwise_is_counted(team, api):
 
 
 @pytest.mark.parametrize("format", ["verifiers", "nemo_gym"])
-def test_a_rubric_comes_back_without_the_column_too(team, importing, format):
+def test_a_rubric_comes_back_without_the_column_too(team, import_rows, format):
     version = made(team)
-    job = importing(rows(version, format, extras=False)[:2], name="Back")
+    job = import_rows(rows(version, format, extras=False)[:2], name="Back")
     assert job.rejected == []
     examples = [each.example.record for each in job.version.members.order_by("position")]
     assert examples[0].rubric == Example.model_validate(full(rubric={"criteria": CRITERIA})).rubric

@@ -85,47 +85,47 @@ def file_of(version, format, kind="jsonl", **options):
 
 
 @pytest.mark.parametrize(("format", "kind"), READ_BACK)
-def test_what_is_read_back_has_the_identical_digest(version, importing, format, kind):
-    job = importing(file_of(version, format, kind), name="Again", file_name=f"sky.{kind}")
+def test_what_is_read_back_has_the_identical_digest(version, import_rows, format, kind):
+    job = import_rows(file_of(version, format, kind), name="Again", file_name=f"sky.{kind}")
     assert (job.rejected, job.version.digest) == ([], version.digest)
 
 
 @pytest.mark.parametrize(("format", "kind"), READ_BACK)
-def test_a_layout_that_is_chosen_by_hand_loses_nothing_of_our_own_export(version, importing, format, kind):
+def test_a_layout_that_is_chosen_by_hand_loses_nothing_of_our_own_export(version, import_rows, format, kind):
     """`auto` finds the column with what the layout has no place for. Somebody who names the layout means the same file."""
     chosen = REGISTRY[format].importer
     content = file_of(version, format, kind)
-    job = importing(content, name="Chosen", file_name=f"sky.{kind}", format=chosen)
+    job = import_rows(content, name="Chosen", file_name=f"sky.{kind}", format=chosen)
     assert (job.rejected, job.version.digest) == ([], version.digest)
     archive = file_of(version, format, kind, archive=True)
-    job = importing(archive, name="Packed", file_name="sky.zip", format=chosen)
+    job = import_rows(archive, name="Packed", file_name="sky.zip", format=chosen)
     assert (job.rejected, job.version.digest) == ([], version.digest)
 
 
 @pytest.mark.parametrize(("format", "kind"), READ_BACK)
-def test_a_pair_of_equal_texts_comes_back_too(team, importing, format, kind):
+def test_a_pair_of_equal_texts_comes_back_too(team, import_rows, format, kind):
     """The importer of this format refuses such a pair in a file of other pairs, because there it can only be a mistake."""
     dataset = Dataset.objects.create(workspace=team.workspace, name="Equal")
     same = [{"id": each, "text": "Because."} for each in "xy"]
     record = Example.model_validate(full(responses=same, preferences=[{"a": "x", "b": "y", "strength": -2}]))
     version = datasets.new_version(team.researcher, dataset, [record], None, {"from": "run"})
     for chosen in ("auto", REGISTRY[format].importer):
-        again = importing(file_of(version, format, kind), name="Back", file_name=f"back.{kind}", format=chosen)
+        again = import_rows(file_of(version, format, kind), name="Back", file_name=f"back.{kind}", format=chosen)
         assert (again.rejected, again.version.digest) == ([], version.digest)
 
 
-def test_a_column_that_is_nested_too_deep_refuses_its_row_and_not_the_import(version, importing):
+def test_a_column_that_is_nested_too_deep_refuses_its_row_and_not_the_import(version, import_rows):
     """Somebody chose the layout, so every row is asked whether an export of ours wrote it."""
     rows = [json.loads(line) for line in file_of(version, "trl_preference").splitlines()]
     rows[0]["touchstone"] = "[" * 3_000
-    job = importing(rows, name="Deep", format=REGISTRY["trl_preference"].importer, keep_good=True)
+    job = import_rows(rows, name="Deep", format=REGISTRY["trl_preference"].importer, keep_good=True)
     assert (job.state, [(each["line"], each["field"]) for each in job.rejected]) == ("finished", [(1, "touchstone")])
 
 
-def test_an_edit_in_the_file_is_kept(version, importing):
+def test_an_edit_in_the_file_is_kept(version, import_rows):
     rows = [json.loads(line) for line in file_of(version, "trl_preference").splitlines()]
     rows[0]["chosen"][0]["content"] = "Because air scatters blue light."
-    job = importing(rows, name="Edited")
+    job = import_rows(rows, name="Edited")
     assert job.version.digest != version.digest
     texts = [response.text for response in job.version.members.get(position=0).example.record.responses]
     assert "Because air scatters blue light." in texts
@@ -203,7 +203,7 @@ def test_the_archive_holds_data_and_card(version, team):
 
 
 @pytest.mark.parametrize(("format", "kind"), READ_BACK)
-def test_the_datasets_library_loads_an_archive_as_splits(version, importing, format, kind, tmp_path):
+def test_the_datasets_library_loads_an_archive_as_splits(version, import_rows, format, kind, tmp_path):
     datasets = pytest.importorskip("datasets")
     content = file_of(version, format, kind, archive=True)
     folder = tmp_path / "sky"
@@ -213,7 +213,7 @@ def test_the_datasets_library_loads_an_archive_as_splits(version, importing, for
     for split in loaded:
         keys = {row["key"] for row in loaded[split]} if "key" in loaded[split].column_names else set()
         assert keys <= {"e0", "e2"} if split == "train" else keys <= {"e1", "e3"}
-    again = importing(content, name="Again", file_name="sky.zip")
+    again = import_rows(content, name="Again", file_name="sky.zip")
     assert (again.rejected, again.version.digest) == ([], version.digest)
 
 
@@ -328,10 +328,10 @@ def test_any_version_comes_back_from_any_layout_that_has_all_its_examples(team, 
         ("pandalm/testset-v1.json", "touchstone"),
     ],
 )
-def test_real_files_come_back_with_the_identical_digest(importing, shared, file, format):
+def test_real_files_come_back_with_the_identical_digest(import_rows, shared, file, format):
     path = shared(file)
-    first = importing(path.read_bytes(), name="There", file_name=path.name).version
-    again = importing(file_of(first, format), name="Back", file_name="again.jsonl")
+    first = import_rows(path.read_bytes(), name="There", file_name=path.name).version
+    again = import_rows(file_of(first, format), name="Back", file_name="again.jsonl")
     assert (again.rejected, again.version.digest) == ([], first.digest)
 
 
@@ -442,7 +442,7 @@ def test_every_label_of_every_layout_says_whose_it_is_and_imported_ones_can_be_l
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
-def test_imported_labels_can_be_left_out(team, importing, kind):
+def test_imported_labels_can_be_left_out(team, import_rows, kind):
     version = signed(team)
     content = file_of(version, "trl_preference", kind, imported=False)
     rows = (
@@ -456,7 +456,7 @@ def test_imported_labels_can_be_left_out(team, importing, kind):
     ]
     assert "imported" not in str([row["labelled_by"] for row in rows])
     native = file_of(version, "touchstone", kind, imported=False)
-    job = importing(native, name="Back", file_name=f"back.{kind}")
+    job = import_rows(native, name="Back", file_name=f"back.{kind}")
     raters = [[p.rater for p in m.example.record.preferences] for m in job.version.members.order_by("position")]
     assert raters == [[], ["annotator-1@project-7", "annotator-2@project-7"], ["majority@project-7"]]
 

@@ -155,8 +155,8 @@ def test_a_row_is_known_and_no_other_format_is_as_sure(name, row):
 
 
 @pytest.mark.django_db
-def test_graders_become_criteria_and_what_they_cannot_be_is_counted(importing):
-    job = importing(archive(items__jsonl=lines(*ITEMS), eval__json=json.dumps(EVAL, indent=2)), file_name="evals.zip")
+def test_graders_become_criteria_and_what_they_cannot_be_is_counted(import_rows):
+    job = import_rows(archive(items__jsonl=lines(*ITEMS), eval__json=json.dumps(EVAL, indent=2)), file_name="evals.zip")
     assert (job.format, job.state, job.counts["examples"]) == ("openai_evals", "finished", 2), job.error
     found = examples(job)["h2"]
     assert found.reference == "Tech {2}" and found.prompt[0].content == "New phone"
@@ -182,11 +182,11 @@ def test_graders_become_criteria_and_what_they_cannot_be_is_counted(importing):
 
 
 @pytest.mark.django_db
-def test_the_page_and_the_preview_name_what_is_left_out(importing, as_researcher):
+def test_the_page_and_the_preview_name_what_is_left_out(import_rows, as_researcher):
     content = archive(items__jsonl=lines(*ITEMS), eval__json=json.dumps(EVAL))
     upload = SimpleUploadedFile("evals.zip", content)
     preview = as_researcher.post("/datasets/import/preview", {"file": upload, "format": "auto"}).content.decode()
-    job = importing(content, file_name="evals.zip")
+    job = import_rows(content, file_name="evals.zip")
     page = as_researcher.get(f"/imports/{job.pk}").content.decode()
     for shown in (preview, page):
         assert "a program, which is never run here" in shown and "examples have no place: " in shown
@@ -223,9 +223,9 @@ def test_an_equality_is_decided_by_the_text_itself(text):
 
 
 @pytest.mark.django_db
-def test_outputs_of_runs_are_prompts_with_what_was_answered_and_graded(importing):
+def test_outputs_of_runs_are_prompts_with_what_was_answered_and_graded(import_rows):
     failed = OUTPUT | {"id": "outputitem_2", "sample": OUTPUT["sample"] | {"error": {"code": "x"}, "output": []}}
-    job = importing([{"object": "list", "data": [OUTPUT, failed], "has_more": False}])
+    job = import_rows([{"object": "list", "data": [OUTPUT, failed], "has_more": False}])
     assert job.format == "openai_evals" and job.counts["examples"] == 2, job.rejected
     found = examples(job)["outputitem_1"]
     assert [each.role for each in found.prompt] == ["system", "user"] and found.reference == "Markets"
@@ -236,8 +236,8 @@ def test_outputs_of_runs_are_prompts_with_what_was_answered_and_graded(importing
 
 
 @pytest.mark.django_db
-def test_a_log_of_the_package_is_gathered_by_its_samples(importing):
-    job = importing(LOG)
+def test_a_log_of_the_package_is_gathered_by_its_samples(import_rows):
+    job = import_rows(LOG)
     assert job.counts["examples"] == 2, job.rejected
     found = examples(job)
     assert found["r1/t.0"].responses[0].text == "4" and found["r1/t.1"].reference == "6"
@@ -245,15 +245,15 @@ def test_a_log_of_the_package_is_gathered_by_its_samples(importing):
 
 
 @pytest.mark.django_db
-def test_graders_alone_are_refused_with_what_to_do(importing):
-    job = importing(json.dumps(EVAL), file_name="eval.json")
+def test_graders_alone_are_refused_with_what_to_do(import_rows):
+    job = import_rows(json.dumps(EVAL), file_name="eval.json")
     assert job.state == "failed" and "one zip archive" in job.rejected[0]["reason"]
 
 
 @pytest.mark.django_db
-def test_an_archive_that_inspect_wrote_is_read(importing):
+def test_an_archive_that_inspect_wrote_is_read(import_rows):
     """capitals.eval was written by inspect_ai 0.3.285 (members packed with Zstandard): two samples in two epochs."""
-    job = importing((FILES / "capitals.eval").read_bytes(), file_name="capitals.eval")
+    job = import_rows((FILES / "capitals.eval").read_bytes(), file_name="capitals.eval")
     assert (job.format, job.counts["examples"]) == ("inspect", 4), job.rejected
     found = examples(job)
     assert found.keys() == {"fr/1", "fr/2", "2/1", "2/2"}
@@ -292,7 +292,7 @@ def log(samples: Mapping[str, Mapping[str, Any] | str]) -> bytes:
 
 
 @pytest.mark.django_db
-def test_a_log_of_inspect_may_hold_more_samples_than_an_archive_holds_files(importing, monkeypatch):
+def test_a_log_of_inspect_may_hold_more_samples_than_an_archive_holds_files(import_rows, monkeypatch):
     """Its samples are stored in batches as the rows of one file, not in a transaction each."""
     stored: list[int] = []
     take = Loader.take
@@ -300,14 +300,14 @@ def test_a_log_of_inspect_may_hold_more_samples_than_an_archive_holds_files(impo
     samples = {
         f"{number}_epoch_1": SAMPLE | {"id": number, "input": f"{number}?"} for number in range(budgets.MEMBERS + 10)
     }
-    job = importing(log(samples), file_name="many.eval")
+    job = import_rows(log(samples), file_name="many.eval")
     assert (job.format, job.state, job.counts["examples"]) == ("inspect", "finished", len(samples)), job.error
     assert stored == [2_000, 10] and job.version.lineage["files"] == ["samples"]
     assert job.unsaid == {f"_journal/{name}: a file without examples": 1 for name in ("start.json", "summaries")}
 
 
 @pytest.mark.django_db
-def test_a_bad_sample_is_refused_by_the_name_of_its_file_and_hides_no_other(importing):
+def test_a_bad_sample_is_refused_by_the_name_of_its_file_and_hides_no_other(import_rows):
     samples: dict[str, dict[str, Any] | str] = {
         "1_epoch_1": SAMPLE,
         "2_epoch_1": SAMPLE | {"id": 2, "metadata": {"text": "x" * budgets.LINE}},
@@ -315,7 +315,7 @@ def test_a_bad_sample_is_refused_by_the_name_of_its_file_and_hides_no_other(impo
         "4_epoch_1": SAMPLE | {"id": 4, "messages": [{"role": "robot"}]},
         "5_epoch_1": SAMPLE | {"id": 5},
     }
-    job = importing(log(samples), file_name="bad.eval", keep_good=True)
+    job = import_rows(log(samples), file_name="bad.eval", keep_good=True)
     assert examples(job).keys() == {"1/1", "5/1"}
     found = [(each["file"], each["line"], each["field"], each["reason"]) for each in job.rejected]
     assert [each[:3] for each in found] == [
@@ -346,8 +346,8 @@ def damaged(packed: str, name: str) -> bytes:
 @pytest.mark.parametrize(
     ("packed", "says", "kept"), [("zstd", "checksum", {"fr/1", "fr/2", "2/2"}), ("bzip2", "Invalid data", {"1/1"})]
 )
-def test_a_damaged_sample_is_refused_and_hides_no_other(importing, packed, says, kept):
-    job = importing(damaged(packed, "samples/2_epoch_1.json"), file_name="bad.eval", keep_good=True)
+def test_a_damaged_sample_is_refused_and_hides_no_other(import_rows, packed, says, kept):
+    job = import_rows(damaged(packed, "samples/2_epoch_1.json"), file_name="bad.eval", keep_good=True)
     assert (job.state, [each["file"] for each in job.rejected]) == ("finished", ["samples/2_epoch_1.json"]), job.error
     assert says in job.rejected[0]["reason"] and examples(job).keys() == kept
 
@@ -364,7 +364,7 @@ def test_a_sample_is_read_whole_in_any_number_of_pieces(monkeypatch):
 
 
 @pytest.mark.django_db
-def test_a_sample_that_ended_before_an_answer_is_a_prompt_without_one(importing):
+def test_a_sample_that_ended_before_an_answer_is_a_prompt_without_one(import_rows):
     """As inspect_ai 0.3.285 writes it, if a tool or a sandbox failed or a limit came first."""
     silent = SAMPLE["messages"][:1]
     error = {"message": "RuntimeError('broken')", "traceback": "…"}
@@ -375,7 +375,7 @@ def test_a_sample_that_ended_before_an_answer_is_a_prompt_without_one(importing)
         "4_epoch_1": SAMPLE | {"id": 4, "messages": silent, "limit": {"type": "time", "limit": 1.0}},
         "5_epoch_1": SAMPLE | {"id": 5, "messages": [], "limit": {"type": "token", "limit": 1.0}},
     }
-    job = importing(log(samples), file_name="errors.eval")
+    job = import_rows(log(samples), file_name="errors.eval")
     assert job.counts["examples"] == 5, job.rejected
     found = examples(job)
     assert [len(found[f"{number}/1"].responses) for number in (1, 2, 3, 4, 5)] == [1, 0, 0, 0, 0]
@@ -385,7 +385,7 @@ def test_a_sample_that_ended_before_an_answer_is_a_prompt_without_one(importing)
 
 
 @pytest.mark.django_db
-def test_samples_of_lm_eval_are_read_with_the_model_beside_them(importing):
+def test_samples_of_lm_eval_are_read_with_the_model_beside_them(import_rows):
     generated = {
         **CHOICE,
         "arguments": {"gen_args_0": {"arg_0": "2+2=", "arg_1": {"until": ["\n"], "temperature": 0.0}}},
@@ -401,7 +401,7 @@ def test_samples_of_lm_eval_are_read_with_the_model_beside_them(importing):
         f"out/samples_sums_{stamp}.jsonl": lines(generated),
         f"out/results_{stamp}.json": json.dumps(results, indent=2),
     }
-    job = importing(archive(**held), file_name="out.zip")
+    job = import_rows(archive(**held), file_name="out.zip")
     assert (job.format, job.counts["examples"]) == ("lm_eval", 2), job.rejected
     found = examples(job)
     weighed = found["sky/0"]
@@ -413,11 +413,11 @@ def test_samples_of_lm_eval_are_read_with_the_model_beside_them(importing):
 
 
 @pytest.mark.django_db
-def test_an_archive_that_lm_eval_wrote_is_read(importing):
+def test_an_archive_that_lm_eval_wrote_is_read(import_rows):
     """lm-eval.zip was written by lm_eval 0.4.13 with its dummy model. It keeps only those fields of the results that do not describe a
     machine.
     """
-    job = importing((FILES / "lm-eval.zip").read_bytes(), file_name="lm-eval.zip")
+    job = import_rows((FILES / "lm-eval.zip").read_bytes(), file_name="lm-eval.zip")
     assert (job.format, job.counts["examples"]) == ("lm_eval", 6), job.rejected
     found = examples(job)
     assert found.keys() == {f"{task}/{number}" for task in ("pick", "sums") for number in range(3)}

@@ -368,15 +368,15 @@ def test_an_answer_that_is_not_plain_is_not_guessed(value, meaning):
     assert verdict(value, ("answer1", "answer2")) == meaning
 
 
-def test_rows_of_several_annotators_become_one_example(importing):
+def test_rows_of_several_annotators_become_one_example(import_rows):
     header = "user,instance_id,displayed_text,better:::A,better:::B\n"
-    job = importing(header + "ada,i1,Which is a colour?,1,\nben,i1,Which is a colour?,,1\n", file_name="out.csv")
+    job = import_rows(header + "ada,i1,Which is a colour?,1,\nben,i1,Which is a colour?,,1\n", file_name="out.csv")
     assert job.format == "potato" and job.counts["examples"] == 1, job.rejected
     content = job.version.members.get().example.content
     assert [(a["rater"], a["value"]) for a in content["meta"]["answers"]] == [("ada", "A"), ("ben", "B")]
 
 
-def test_label_studio_rows_of_single_annotations_are_joined_by_task(importing):
+def test_label_studio_rows_of_single_annotations_are_joined_by_task(import_rows):
     rows = [
         {
             "id": 1,
@@ -389,7 +389,7 @@ def test_label_studio_rows_of_single_annotations_are_joined_by_task(importing):
         }
         for n, (who, side) in enumerate([("ada", "left"), ("ben", "right")])
     ]
-    job = importing(rows)
+    job = import_rows(rows)
     assert job.format == "label_studio" and job.counts == {**job.counts, "examples": 1, "preferences": 2}
 
 

@@ -132,14 +132,14 @@ def test_a_row_without_a_trace_is_refused_at_its_field(name, row, field):
     assert refused(name, row).field == field
 
 
-def test_a_log_of_inspect_gives_each_of_its_samples(importing):
+def test_a_log_of_inspect_gives_each_of_its_samples(import_rows):
     log: dict[str, Any] = {"version": 2, "eval": {"model": "its-model", "task": "weather"}, "samples": []}
     for number in range(2):
         sample: dict[str, Any] = {**traces.INSPECT, "id": number}
         del sample["model"], sample["output"]
         sample["messages"] = [*sample["messages"][:-1], {"role": "assistant", "content": f"{number} degrees."}]
         log["samples"].append(sample)
-    job = importing(json.dumps(log, indent=1), file_name="log.json")
+    job = import_rows(json.dumps(log, indent=1), file_name="log.json")
     assert (job.format, job.counts["examples"], job.rejected_count) == ("inspect", 2, 0)
     [one, other] = [each.content["responses"][0] for each in job.version.dataset.examples.order_by("id")]
     assert (one["origin"], one["steps"][-1], other["steps"][-1]) == (
@@ -149,7 +149,7 @@ def test_a_log_of_inspect_gives_each_of_its_samples(importing):
     )
 
 
-def test_spans_are_joined_by_conversation_whatever_their_order_and_a_second_agent_has_its_own(importing):
+def test_spans_are_joined_by_conversation_whatever_their_order_and_a_second_agent_has_its_own(import_rows):
     helper = [{"role": "user", "parts": [traces.text("Sum up: 4 degrees")]}]
     tool = {
         "context": {"trace_id": "0xt1"},
@@ -157,7 +157,7 @@ def test_spans_are_joined_by_conversation_whatever_their_order_and_a_second_agen
         "attributes": {"gen_ai.operation.name": "execute_tool"},
     }
     rows = [*reversed(traces.TURNS), tool, traces.span(5, helper, [traces.ANSWER])]
-    job = importing(rows)
+    job = import_rows(rows)
     assert (job.format, job.counts["examples"], job.counts["responses"]) == ("opentelemetry", 2, 2)
     found = sorted(each.content["key"] for each in job.version.dataset.examples.all())
     assert found == ["0xt1-1", "0xt1-2"]
@@ -228,20 +228,20 @@ def test_spans_of_no_known_shape_are_refused_and_end_nothing(row):
     assert [isinstance(one, RowProblem) for one in found] == [True, False]
 
 
-def test_the_report_of_an_import_counts_what_was_not_imported(importing):
+def test_the_report_of_an_import_counts_what_was_not_imported(import_rows):
     rows = []
     for number in range(3):
         messages = [*traces.CHAT["messages"]]
         parts = [{"type": "text", "text": f"{number}?"}, {"type": "input_audio"}, {"type": "image_url"}]
         messages[1] = {"role": "user", "content": parts[: number + 1]}
         rows.append({**traces.CHAT, "id": f"t{number}", "messages": messages})
-    job = importing(rows)
+    job = import_rows(rows)
     assert job.not_imported == {"input_audio": 2, "image_url": 1}
     assert queries.import_report(job)["counts"]["not imported: input_audio"] == 2
 
 
-def test_the_page_of_an_example_shows_the_steps(importing, as_researcher):
-    job = importing([traces.CHAT])
+def test_the_page_of_an_example_shows_the_steps(import_rows, as_researcher):
+    job = import_rows([traces.CHAT])
     page = as_researcher.get(f"/examples/{job.version.dataset.examples.get().pk}").content.decode()
     assert page.count('<li class="trace-step"') == 4 and page.count("data-agent") == 3
     assert "Calls weather" in page and "Result of weather" in page

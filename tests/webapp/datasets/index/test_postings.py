@@ -58,20 +58,20 @@ class SameAsLooking(TestCase):
         assert found == [i for i, record in enumerate(records) if held(record, asked)]
 
 
-def test_an_import_writes_the_same_words_as_every_other_way(importing, team, monkeypatch):
+def test_an_import_writes_the_same_words_as_every_other_way(import_rows, team, monkeypatch):
     monkeypatch.setattr(reader, "ROWS", 3)
     monkeypatch.setattr(postings, "BLOCK", 8)  # several blocks, and batches that lie in two blocks
     rows = [row(f"e{i}", prompt=f"word{i % 3} all") for i in range(20)]
-    version = importing(rows, name="imported", format="touchstone").version
+    version = import_rows(rows, name="imported", format="touchstone").version
     for asked, expected in (("word1", 7), ("word", 20), ("all word2", 6), ("e11", 1), ("nothing", 0)):
         assert narrowing.count(version, parse({"q": asked})) == expected, asked
 
 
-def test_examples_that_were_there_are_not_indexed_again(importing):
+def test_examples_that_were_there_are_not_indexed_again(import_rows):
     rows = [row(f"e{i}") for i in range(4)]
-    importing(rows)
+    import_rows(rows)
     before = WordHits.objects.count()
-    again = importing([*rows, row("e9", prompt="unheard")]).version
+    again = import_rows([*rows, row("e9", prompt="unheard")]).version
     assert set(
         WordHits.objects.order_by("-id").values_list("word", flat=True)[: WordHits.objects.count() - before]
     ) == {
@@ -80,18 +80,18 @@ def test_examples_that_were_there_are_not_indexed_again(importing):
     assert narrowing.count(again, parse({"q": "prompt"})) == 4
 
 
-def test_a_very_long_word_is_found_by_what_is_kept_of_it(importing):
+def test_a_very_long_word_is_found_by_what_is_kept_of_it(import_rows):
     long = "é" * 70
-    version = importing([row("e1", prompt=f"{long} and {long}"), row("e2", prompt="x" * 70)]).version
+    version = import_rows([row("e1", prompt=f"{long} and {long}"), row("e2", prompt="x" * 70)]).version
     for asked, expected in ((long, 1), ("é" * 64, 1), ("x" * 70, 1), ("x" * 10, 1)):
         assert narrowing.count(version, parse({"q": asked})) == expected
     # two bytes for one example, however often it contains the word
     assert len(WordHits.objects.get(word="e" * 64).offsets) == 2
 
 
-def test_a_key_is_found_whole_and_by_its_beginning(importing):
+def test_a_key_is_found_whole_and_by_its_beginning(import_rows):
     keys = ["3f9ac2d417", "3f9ac8", "3F9AC9", "pair 3f9a", "3f9", "3f"]
-    version = importing([row(key, prompt="same") for key in keys], format="touchstone").version
+    version = import_rows([row(key, prompt="same") for key in keys], format="touchstone").version
     found = lambda asked: {keys[i] for i in narrowing.positions(version, parse({"q": asked}))}  # noqa: E731
     assert found("3f9ac2d417") == found("3f9ac2") == {"3f9ac2d417"}
     assert found("3F9a") == {"3f9ac2d417", "3f9ac8", "3F9AC9", "pair 3f9a"}
@@ -101,13 +101,13 @@ def test_a_key_is_found_whole_and_by_its_beginning(importing):
     assert not WordHits.objects.filter(word="3f9ac8").exists()
 
 
-def test_a_refused_import_leaves_no_words(importing):
-    importing([*(row(f"e{i}") for i in range(4)), {"key": "broken"}])
+def test_a_refused_import_leaves_no_words(import_rows):
+    import_rows([*(row(f"e{i}") for i in range(4)), {"key": "broken"}])
     assert not WordHits.objects.exists()
 
 
-def test_arrays_are_kept_as_they_are_and_words_in_the_order_of_their_bytes(importing):
-    importing([row(f"e{i}") for i in range(4)])
+def test_arrays_are_kept_as_they_are_and_words_in_the_order_of_their_bytes(import_rows):
+    import_rows([row(f"e{i}") for i in range(4)])
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT attstorage FROM pg_attribute WHERE (attrelid, attname) IN "
@@ -118,8 +118,8 @@ def test_arrays_are_kept_as_they_are_and_words_in_the_order_of_their_bytes(impor
     assert len(np.unique(found)) == 4
 
 
-def test_texts_without_any_word_are_indexed_as_nothing(importing):
-    version = importing([row("!", prompt="?"), row("...", prompt="—")]).version
+def test_texts_without_any_word_are_indexed_as_nothing(import_rows):
+    version = import_rows([row("!", prompt="?"), row("...", prompt="—")]).version
     assert version.counts["examples"] == 2 and not WordHits.objects.exists()
     assert narrowing.count(version, parse({"q": "word"})) == 0
 

@@ -10,8 +10,8 @@ import pytest
 from django.db import connection
 
 from tests.concurrency import concurrently
-from tests.webapp.webhooks.told import listen
-from tests.webapp.webhooks.told import told as announced
+from tests.webapp.webhooks.hooks import announced_events as announced
+from tests.webapp.webhooks.hooks import listen
 from tests.workers import kill
 from webapp.core.background import jobs
 from webapp.core.database import locks
@@ -22,7 +22,7 @@ from webapp.datasets.models import Dataset, DatasetVersion, Example, ImportJob, 
 from webapp.datasets.versions import writer
 
 from ..conftest import row
-from ..under_way import lines, queued, worker_on
+from ..running_import import lines, queue_import, worker_on
 
 State = ImportJob.State
 
@@ -49,7 +49,7 @@ def uploaded(team):
 @pytest.mark.django_db(transaction=True)
 def test_a_running_import_ends_within_moments_and_takes_away_what_it_stored(team, tmp_path):
     listen(team.owner)
-    job = queued(team, tmp_path / "rows.jsonl", lines())
+    job = queue_import(team, tmp_path / "rows.jsonl", lines())
     with worker_on(job) as worker:
         assert Example.objects.exists()
         asked = services.cancel_import(team.researcher, job)
@@ -66,7 +66,7 @@ def test_a_running_import_ends_within_moments_and_takes_away_what_it_stored(team
 
 @pytest.mark.django_db(transaction=True)
 def test_what_a_dead_worker_stored_is_taken_away_by_the_next(team, tmp_path):
-    job = queued(team, tmp_path / "rows.jsonl", lines())
+    job = queue_import(team, tmp_path / "rows.jsonl", lines())
     with worker_on(job) as worker:
         kill(worker, job, locks.Work.IMPORT)
     services.cancel_import(team.researcher, job)
@@ -101,19 +101,19 @@ def test_one_that_waits_for_another_import_into_its_dataset_ends_at_once(team, t
     assert [event for event, _ in announced()] == ["import.started", "import.failed"]
 
 
-def test_asking_twice_changes_nothing_and_too_late_is_said(team, uploaded, importing):
+def test_asking_twice_changes_nothing_and_too_late_is_said(team, uploaded, import_rows):
     job = uploaded(lines())
     services.cancel_import(team.researcher, job)
     assert services.cancel_import(team.researcher, job).state == State.CANCELLED
     assert AuditEntry.objects.filter(action="import.cancelled").count() == 1
-    for over in (importing([row("e1")]), importing("{oops\n", name="other")):
+    for over in (import_rows([row("e1")]), import_rows("{oops\n", name="other")):
         with pytest.raises(Conflict, match=f"The import has {over.state} already"):
             services.cancel_import(team.researcher, over)
     assert Example.objects.count() == 1
 
 
-def test_a_dataset_that_was_there_keeps_what_it_had(team, uploaded, importing, monkeypatch):
-    first = importing([row(f"e{i}") for i in range(3)])
+def test_a_dataset_that_was_there_keeps_what_it_had(team, uploaded, import_rows, monkeypatch):
+    first = import_rows([row(f"e{i}") for i in range(3)])
     job = uploaded(lines())
     finish = loader.Loader.finish
 

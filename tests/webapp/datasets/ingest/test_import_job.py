@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from tests.webapp.webhooks.told import listen, told
+from tests.webapp.webhooks.hooks import announced_events, listen
 from webapp.core.background import jobs
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
@@ -29,12 +29,12 @@ def reasons(job):
     return [(problem["line"], problem["field"], problem["reason"]) for problem in job.rejected]
 
 
-def test_a_good_file_becomes_version_one_with_its_counts(importing):
+def test_a_good_file_becomes_version_one_with_its_counts(import_rows):
     pair = {
         "responses": [{"id": "a", "text": "x"}, {"id": "b", "text": "y"}],
         "preferences": [{"a": "a", "b": "b", "strength": -1, "reasons": [{"text": "shorter"}]}],
     }
-    job = importing([row("e1", split="train", rubric=RUBRIC), row("e2", split="heldout", **pair)])
+    job = import_rows([row("e1", split="train", rubric=RUBRIC), row("e2", split="heldout", **pair)])
     assert job.state == ImportJob.State.FINISHED, job.error
     assert job.version.number == 1
     assert job.version.counts == {
@@ -53,8 +53,8 @@ def test_a_good_file_becomes_version_one_with_its_counts(importing):
     assert AuditEntry.objects.filter(action="import.finished").count() == 1
 
 
-def test_a_malformed_line_imports_nothing_and_names_line_field_and_reason(importing):
-    job = importing(json.dumps(row("e1")) + '\n{"key": "e2"}\n{oops\n[1]\n')
+def test_a_malformed_line_imports_nothing_and_names_line_field_and_reason(import_rows):
+    job = import_rows(json.dumps(row("e1")) + '\n{"key": "e2"}\n{oops\n[1]\n')
     assert job.state == ImportJob.State.FAILED
     assert reasons(job)[0] == (2, "prompt", "is missing")
     assert reasons(job)[1][0] == 3 and "not JSON" in reasons(job)[1][2]
@@ -64,21 +64,21 @@ def test_a_malformed_line_imports_nothing_and_names_line_field_and_reason(import
     assert not Dataset.objects.exists() and not Example.objects.exists()
 
 
-def test_keep_good_imports_the_rest_and_still_reports(importing):
-    job = importing(json.dumps(row("e1")) + '\n{"key": "e2"}\n', keep_good=True)
+def test_keep_good_imports_the_rest_and_still_reports(import_rows):
+    job = import_rows(json.dumps(row("e1")) + '\n{"key": "e2"}\n', keep_good=True)
     assert job.state == ImportJob.State.FINISHED
     assert job.counts["examples"] == 1 and job.counts["rejected"] == 1
     assert reasons(job) == [(2, "prompt", "is missing")]
 
 
-def test_only_the_first_thousand_problems_are_kept_but_all_are_counted(importing):
-    job = importing("{}\n" * 1_500)
+def test_only_the_first_thousand_problems_are_kept_but_all_are_counted(import_rows):
+    job = import_rows("{}\n" * 1_500)
     assert len(job.rejected) == 1_000
     assert job.rejected_count == 1_500
 
 
-def test_a_rubric_without_a_positive_criterion_is_refused(importing):
-    job = importing([row(rubric={"criteria": [{"text": "Is rude", "points": -1}]})])
+def test_a_rubric_without_a_positive_criterion_is_refused(import_rows):
+    job = import_rows([row(rubric={"criteria": [{"text": "Is rude", "points": -1}]})])
     assert job.state == ImportJob.State.FAILED
     assert reasons(job)[0][:2] == (1, "rubric") and "positive points" in reasons(job)[0][2]
 
@@ -90,55 +90,55 @@ def test_a_rubric_without_a_positive_criterion_is_refused(importing):
         ({"name": "word_count", "args": {"mx": 3}}, "rubric.criteria.0.verifier.args.mx"),
     ],
 )
-def test_a_verifier_that_cannot_run_is_refused_at_its_field(importing, verifier, field):
-    job = importing([row(rubric={"criteria": [{"text": "Short", "points": 1, "verifier": verifier}]})])
+def test_a_verifier_that_cannot_run_is_refused_at_its_field(import_rows, verifier, field):
+    job = import_rows([row(rubric={"criteria": [{"text": "Short", "points": 1, "verifier": verifier}]})])
     assert reasons(job)[0][:2] == (1, field)
 
 
-def test_a_key_repeated_with_other_content_is_an_error_of_its_line(importing):
+def test_a_key_repeated_with_other_content_is_an_error_of_its_line(import_rows):
     lines = [row("e1"), row("e2"), row("e1", domain="other"), row("e2", domain="third")]
-    job = importing(lines)
+    job = import_rows(lines)
     assert reasons(job) == [(n, "key", f"the key 'e{n - 2}' is that of line {n - 2} already") for n in (3, 4)]
-    assert importing(lines, keep_good=True).counts["examples"] == 2
+    assert import_rows(lines, keep_good=True).counts["examples"] == 2
 
 
-def test_a_row_repeated_as_it_is_counts_once_and_is_told(importing):
-    job = importing([row("e1"), row("e2"), row("e1"), row("e1"), row("e3")])
+def test_a_row_repeated_as_it_is_counts_once_and_is_told(import_rows):
+    job = import_rows([row("e1"), row("e2"), row("e1"), row("e1"), row("e3")])
     assert job.rejected == [] and (job.counts["examples"], job.counts["repeated"]) == (3, 2)
-    assert importing([row("e3"), row("e2"), row("e1")]).unchanged
+    assert import_rows([row("e3"), row("e2"), row("e1")]).unchanged
 
 
-def test_of_a_repeated_row_and_a_malformed_one_only_the_latter_is_refused(importing):
+def test_of_a_repeated_row_and_a_malformed_one_only_the_latter_is_refused(import_rows):
     lines = [row("e1"), row("e1"), "{oops", row("e2")]
-    assert [line for line, _, _ in reasons(importing(lines))] == [3]
-    kept = importing(lines, keep_good=True).counts
+    assert [line for line, _, _ in reasons(import_rows(lines))] == [3]
+    kept = import_rows(lines, keep_good=True).counts
     assert (kept["examples"], kept["rejected"], kept["repeated"]) == (2, 1, 1)
 
 
-def test_the_same_file_twice_changes_nothing_and_says_so(importing):
-    first = importing([row("e1"), row("e2")])
-    again = importing([row("e2"), row("e1")])  # the order does not matter
+def test_the_same_file_twice_changes_nothing_and_says_so(import_rows):
+    first = import_rows([row("e1"), row("e2")])
+    again = import_rows([row("e2"), row("e1")])  # the order does not matter
     assert not first.unchanged and again.unchanged
     assert again.version == first.version
     assert DatasetVersion.objects.count() == 1 and Example.objects.count() == 2
 
 
-def test_changed_content_makes_a_new_version_that_shares_what_stayed(importing):
-    importing([row("e1"), row("e2")])
-    second = importing([row("e1"), row("e2", domain="new"), row("e3")])
+def test_changed_content_makes_a_new_version_that_shares_what_stayed(import_rows):
+    import_rows([row("e1"), row("e2")])
+    second = import_rows([row("e1"), row("e2", domain="new"), row("e3")])
     assert second.version.number == 2
     assert Example.objects.count() == 4 and VersionMember.objects.count() == 5
     assert second.version.counts["examples"] == 3
 
 
-def test_an_import_that_dies_midway_leaves_nothing_and_is_taken_up_again(importing, monkeypatch, team, tmp_path):
+def test_an_import_that_dies_midway_leaves_nothing_and_is_taken_up_again(import_rows, monkeypatch, team, tmp_path):
     def die(*args):
         raise RuntimeError("the power went")
 
     with monkeypatch.context() as patch:
         patch.setattr(loader.Loader, "finish", die)
         with pytest.raises(RuntimeError):
-            importing([row("e1")])
+            import_rows([row("e1")])
     job = ImportJob.objects.get()
     assert job.state == ImportJob.State.RUNNING
     assert not Dataset.objects.exists() and not DatasetVersion.objects.exists()
@@ -147,7 +147,9 @@ def test_an_import_that_dies_midway_leaves_nothing_and_is_taken_up_again(importi
     assert job.state == ImportJob.State.FINISHED and Example.objects.count() == 1
 
 
-def test_an_import_without_signs_of_life_is_queued_again(importing, team, tmp_path, django_capture_on_commit_callbacks):
+def test_an_import_without_signs_of_life_is_queued_again(
+    import_rows, team, tmp_path, django_capture_on_commit_callbacks
+):
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(row()))
     job = imports.start_import(team.researcher, path, name="demo", queue=False)
@@ -159,31 +161,31 @@ def test_an_import_without_signs_of_life_is_queued_again(importing, team, tmp_pa
     assert jobs.take_up_lost() == 0
 
 
-def test_gzip_bom_crlf_and_blank_lines_are_read(importing):
+def test_gzip_bom_crlf_and_blank_lines_are_read(import_rows):
     text = "\ufeff" + json.dumps(row("e1")) + "\r\n\r\n" + json.dumps(row("e2")) + "\r\n"
-    assert importing(gzip.compress(text.encode()), file_name="rows.jsonl.gz").counts["examples"] == 2
+    assert import_rows(gzip.compress(text.encode()), file_name="rows.jsonl.gz").counts["examples"] == 2
 
 
-def test_a_gzip_file_cut_short_is_a_problem_not_a_crash(importing):
+def test_a_gzip_file_cut_short_is_a_problem_not_a_crash(import_rows):
     packed = gzip.compress("".join(json.dumps(row(f"e{i}")) + "\n" for i in range(2_000)).encode())
-    job = importing(packed[: len(packed) // 2], file_name="rows.jsonl.gz", format="touchstone")
+    job = import_rows(packed[: len(packed) // 2], file_name="rows.jsonl.gz", format="touchstone")
     assert job.state == ImportJob.State.FAILED
     assert "damaged" in job.rejected[-1]["reason"]
 
 
-def test_bytes_that_are_not_utf8_are_named(importing):
-    job = importing(json.dumps(row("e1")).encode() + b'\n{"key": "e2\xff"}\n')
+def test_bytes_that_are_not_utf8_are_named(import_rows):
+    job = import_rows(json.dumps(row("e1")).encode() + b'\n{"key": "e2\xff"}\n')
     assert reasons(job) == [(2, "", "not UTF-8 text: byte 12 of the line is 0xff")]
 
 
 @pytest.mark.parametrize("before", [0, 1_500], ids=["in the head", "far behind the head"])
 @pytest.mark.parametrize(("start", "between", "end"), [("[", ",", "]"), ("{\n", "", "")], ids=["array", "objects"])
-def test_an_array_goes_on_to_the_first_byte_that_is_not_utf8(importing, before, start, between, end):
+def test_an_array_goes_on_to_the_first_byte_that_is_not_utf8(import_rows, before, start, between, end):
     rows = [json.dumps(row(f"e{i}", reference="x" * 400)) for i in range(before + 1)]
     rows[0] = start + rows[0].removeprefix("{" if start != "[" else "")
     content = f"{between}\n".join([*rows, ""]).encode()
     for broken in (b'{"key": "bad\xff"}', b"\xff"):
-        job = importing(content + broken + end.encode(), file_name="rows.json", format="touchstone")
+        job = import_rows(content + broken + end.encode(), file_name="rows.json", format="touchstone")
         assert job.state == ImportJob.State.FAILED and job.rows_done == before + 2
         [(line, _, reason)] = reasons(job)
         assert line >= before + 2 and reason == "not UTF-8 text from here on: 0xff"
@@ -191,7 +193,7 @@ def test_an_array_goes_on_to_the_first_byte_that_is_not_utf8(importing, before, 
 
 @pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 @pytest.mark.parametrize("where", [0.0, 0.6], ids=["at its start", "midway"])
-def test_an_archive_that_is_damaged_is_told_whatever_packed_it(importing, packing, where):
+def test_an_archive_that_is_damaged_is_told_whatever_packed_it(import_rows, packing, where):
     packed = io.BytesIO()
     noise = [hashlib.shake_256(bytes([i % 256, i // 256])).hexdigest(500) for i in range(1_500)]
     rows = "".join(json.dumps(row(f"e{i}", reference=text)) + "\n" for i, text in enumerate(noise))
@@ -201,15 +203,15 @@ def test_an_archive_that_is_damaged_is_told_whatever_packed_it(importing, packin
     place = 50 + int(where * len(data))
     data[place : place + 200] = bytes(200 * [0xA5])
     try:
-        job = importing(bytes(data), file_name="rows.zip", format="touchstone")
+        job = import_rows(bytes(data), file_name="rows.zip", format="touchstone")
     except Invalid as refused:
         assert "unpacked" in refused.fields["file"] or "Invalid data" in refused.fields["file"]
     else:
         assert job.state == ImportJob.State.FAILED and "damaged here" in job.rejected[-1]["reason"]
 
 
-def test_a_line_of_ten_megabytes_is_refused_and_the_next_one_read(importing):
-    job = importing(json.dumps(row("e1", reference="x" * 10_000_000)) + "\n" + json.dumps(row("e2")), keep_good=True)
+def test_a_line_of_ten_megabytes_is_refused_and_the_next_one_read(import_rows):
+    job = import_rows(json.dumps(row("e1", reference="x" * 10_000_000)) + "\n" + json.dumps(row("e2")), keep_good=True)
     assert reasons(job) == [(1, "", "the line is longer than 8 MB")]
     assert job.counts["examples"] == 1
 
@@ -217,28 +219,28 @@ def test_a_line_of_ten_megabytes_is_refused_and_the_next_one_read(importing):
 @pytest.mark.parametrize(
     "line", ['{"key": "e1", "prompt": "x", "meta": {"n": 1e999}}', '{"key": "\\ud800", "prompt": "x"}']
 )
-def test_values_that_cannot_be_stored_are_refused(importing, line):
-    job = importing(line, format="touchstone")
+def test_values_that_cannot_be_stored_are_refused(import_rows, line):
+    job = import_rows(line, format="touchstone")
     assert job.state == ImportJob.State.FAILED and job.rejected_count == 1
 
 
-def test_a_nul_inside_text_is_kept(importing):
-    job = importing([row("e1", reference="a\0b", prompt="p\0q")], format="touchstone")
+def test_a_nul_inside_text_is_kept(import_rows):
+    job = import_rows([row("e1", reference="a\0b", prompt="p\0q")], format="touchstone")
     assert job.state == ImportJob.State.FINISHED, job.rejected
     assert Example.objects.get().content["reference"] == "a\0b"
 
 
-def test_an_example_never_changes_side(importing):
-    importing([row("e1", split="train"), row("e2")])
-    job = importing([row("e1", split="heldout"), row("e2", split="train")])
+def test_an_example_never_changes_side(import_rows):
+    import_rows([row("e1", split="train"), row("e2")])
+    job = import_rows([row("e1", split="heldout"), row("e2", split="train")])
     assert reasons(job) == [(1, "split", "'e1' is train in an earlier version; an example never changes side")]
 
 
-def test_sides_stay_as_a_table_grows(importing):
+def test_sides_stay_as_a_table_grows(import_rows):
     rows = [{"id": f"q{i}", "question": f"What is {i}?"} for i in range(400)]
-    importing(rows[:200], heldout_share=0.2)
+    import_rows(rows[:200], heldout_share=0.2)
     before = dict(Example.objects.values_list("key", "split"))
-    grown = importing(rows, heldout_share=0.4).version
+    grown = import_rows(rows, heldout_share=0.4).version
     after = dict(VersionMember.objects.filter(version=grown).values_list("example__key", "example__split"))
     assert before.items() <= after.items()
     assert 0.12 < list(before.values()).count("heldout") / 200 < 0.28
@@ -271,11 +273,11 @@ def test_real_files_are_recognised_and_imported_whole(team, shared, file, format
     assert counts.items() <= job.counts.items()
 
 
-def test_webhooks_hear_of_every_import_and_of_the_first_freezing(importing, team):
+def test_webhooks_hear_of_every_import_and_of_the_first_freezing(import_rows, team):
     listen(team.owner)
-    version = importing([row("e1")]).version
-    importing([row("e1")])
-    importing('{"key": "e2"}\n')
+    version = import_rows([row("e1")]).version
+    import_rows([row("e1")])
+    import_rows('{"key": "e2"}\n')
     for _ in range(2):
         datasets.freeze(team.researcher, version)
     facts = {
@@ -284,7 +286,7 @@ def test_webhooks_hear_of_every_import_and_of_the_first_freezing(importing, team
         "version": 1,
         "digest": version.digest,
     }
-    heard = told()
+    heard = announced_events()
     assert [event for event, _ in heard if event != "version.frozen"] == [
         f"import.{word}" for word in ("started", "finished", "started", "finished", "started", "failed")
     ]
@@ -300,17 +302,17 @@ def test_an_import_that_is_refused_is_not_announced(team, tmp_path):
     (tmp_path / "empty.jsonl").write_text("")
     with pytest.raises(Invalid):
         imports.start_import(team.researcher, tmp_path / "empty.jsonl", name="none")
-    assert told() == []
+    assert announced_events() == []
 
 
 def test_what_a_worker_gathers_is_announced_when_it_is_asked_for(team):
     listen(team.owner)
     job = imports.start_gathering(team.researcher, {"kind": "verdicts"}, name="gathered", file_name="g.jsonl")
-    assert told() == [("import.started", {"import": job.pk, "name": "gathered"})]
+    assert announced_events() == [("import.started", {"import": job.pk, "name": "gathered"})]
 
 
-def test_a_file_with_answers_of_a_project_is_refused_with_what_to_do_instead(importing):
+def test_a_file_with_answers_of_a_project_is_refused_with_what_to_do_instead(import_rows):
     """They have no prompts. In an earlier version, the refusal only listed twenty columns."""
     line = {"id": 1, "task": 5, "example": "e1", "kind": "pairwise", "rater": "annotator-1", "guidelines": 1}
-    job = importing([{**line, "subject": {"a": "x", "b": "y"}, "content": {"strength": 1}}])
+    job = import_rows([{**line, "subject": {"a": "x", "b": "y"}, "content": {"strength": 1}}])
     assert job.state == "failed" and "publish them on its tab Answers" in job.rejected[0]["reason"]

@@ -158,12 +158,12 @@ def dying(children, monkeypatch):
     return when
 
 
-def test_where_it_dies_again_and_again_the_import_fails_and_says_where(importing, children, dying, monkeypatch):
-    importing([row("old")])
+def test_where_it_dies_again_and_again_the_import_fails_and_says_where(import_rows, children, dying, monkeypatch):
+    import_rows([row("old")])
     monkeypatch.setattr(import_job, "SMALL", 0)
     dying(lambda keys: f"e{2 * ROWS}" in keys)
     with pytest.raises(processes.Died):
-        importing([row(f"e{i}") for i in range(3 * ROWS)])
+        import_rows([row(f"e{i}") for i in range(3 * ROWS)])
     job = ImportJob.objects.latest("id")
     deaths = [job.taken["deaths"]]
     with pytest.raises(processes.Died):
@@ -178,13 +178,13 @@ def test_where_it_dies_again_and_again_the_import_fails_and_says_where(importing
     assert Example.objects.count() == 1  # the example of the earlier import
 
 
-def test_whoever_gets_further_may_die_again(importing, dying, monkeypatch):
+def test_whoever_gets_further_may_die_again(import_rows, dying, monkeypatch):
     monkeypatch.setattr(import_job, "SMALL", 0)
-    importing([row("old")])
+    import_rows([row("old")])
     asked = count(1)
     dying(lambda keys: next(asked) % 3 == 0)  # one batch is stored in each attempt
     with pytest.raises(processes.Died):
-        importing([row(f"e{i}") for i in range(5 * ROWS)])
+        import_rows([row(f"e{i}") for i in range(5 * ROWS)])
     job = ImportJob.objects.latest("id")
     for _ in range(2):
         with pytest.raises(processes.Died):
@@ -196,14 +196,14 @@ def test_whoever_gets_further_may_die_again(importing, dying, monkeypatch):
     assert job.state == ImportJob.State.FINISHED and job.rows_done == 5 * ROWS
 
 
-def test_its_death_ends_the_import_which_goes_on_from_there(importing, dying, monkeypatch):
+def test_its_death_ends_the_import_which_goes_on_from_there(import_rows, dying, monkeypatch):
     monkeypatch.setattr(import_job, "SMALL", 0)
-    importing([row("old")])
+    import_rows([row("old")])
     content = [row(f"e{i}") for i in range(3 * ROWS)]
     asked = count(1)
     dying(lambda keys: next(asked) == 3)  # it has sent one batch, and waits for the data of the second
     with pytest.raises(processes.Died, match="killed by signal 9"):
-        importing(content)
+        import_rows(content)
     job = ImportJob.objects.latest("id")
     assert job.state == ImportJob.State.RUNNING and "killed by signal 9" in job.error
     assert job.rows_done == ROWS and job.taken["stored"] == ROWS
@@ -216,7 +216,7 @@ def test_its_death_ends_the_import_which_goes_on_from_there(importing, dying, mo
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_the_death_of_either_of_two_loses_nothing(importing, children, monkeypatch, which):
+def test_the_death_of_either_of_two_loses_nothing(import_rows, children, monkeypatch, which):
     monkeypatch.setattr(import_job, "SMALL", 0)
     take, taken = loader.Loader.take, count(1)
 
@@ -229,7 +229,7 @@ def test_the_death_of_either_of_two_loses_nothing(importing, children, monkeypat
     monkeypatch.setattr(loader.Loader, "take", takes)
     content = [row(f"e{i}") for i in range(12 * ROWS + 3)]
     with pytest.raises(processes.Died, match="killed by signal 9"):
-        importing(content)
+        import_rows(content)
     job = ImportJob.objects.latest("id")
     assert 2 * ROWS <= job.rows_done < len(content) and job.taken["stored"] == job.rows_done
     services.run_import(job.pk)

@@ -19,7 +19,7 @@ from webapp.datasets.ingest import import_job, loader, reader, services
 from webapp.datasets.models import Dataset, DatasetVersion, Example, ImportJob, VersionMember
 
 from ..conftest import row
-from ..under_way import BATCH, ROWS, lines, queued, worker_on
+from ..running_import import BATCH, ROWS, lines, queue_import, worker_on
 
 
 def listed(version):
@@ -36,7 +36,7 @@ def killed(team, tmp_path):
     """An import whose worker was killed after some of its batches."""
 
     def run(content, **options):
-        job = queued(team, tmp_path / "rows.jsonl", content, **options)
+        job = queue_import(team, tmp_path / "rows.jsonl", content, **options)
         with worker_on(job) as worker:
             kill(worker, job, locks.Work.IMPORT)
         assert job.state == ImportJob.State.RUNNING and 3 * BATCH <= job.rows_done < ROWS
@@ -61,7 +61,7 @@ def converted(monkeypatch):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_killed_import_goes_on_behind_its_last_batch(killed, converted, importing):
+def test_a_killed_import_goes_on_behind_its_last_batch(killed, converted, import_rows):
     content = lines(bad=(7, 150, 390))
     job = killed(content, keep_good=True)
     taken = job.rows_done
@@ -70,7 +70,7 @@ def test_a_killed_import_goes_on_behind_its_last_batch(killed, converted, import
     job.refresh_from_db()
     assert job.state == ImportJob.State.FINISHED, job.error
     assert converted == list(range(taken + 1, ROWS + 1))
-    whole = importing(content, name="whole", keep_good=True)
+    whole = import_rows(content, name="whole", keep_good=True)
     assert told(job) == told(whole)
     assert job.rejected_count == 3 + 8  # of the ten keys that occur twice, two are in a refused line
     first = queries.examples(job.version, Filters(), limit=3).items
@@ -92,7 +92,7 @@ def test_a_killed_import_that_is_refused_in_the_end_leaves_nothing(killed):
 
 
 @pytest.fixture
-def stopped(importing, monkeypatch):
+def stopped(import_rows, monkeypatch):
     """An import that was interrupted after its second batch, in this process."""
 
     def run(content, **options):
@@ -107,7 +107,7 @@ def stopped(importing, monkeypatch):
 
         with monkeypatch.context() as patch, pytest.raises(RuntimeError):
             patch.setattr(loader.Loader, "take", breaks)
-            importing(content, **options)
+            import_rows(content, **options)
         return ImportJob.objects.latest("id")
 
     return run
@@ -144,9 +144,9 @@ def test_one_that_cannot_start_over_ends_and_leaves_nothing(how, team, stopped, 
     assert not Example.objects.exists() and not DatasetVersion.every.exists() and not Dataset.every.exists()
 
 
-def test_a_version_made_meanwhile_keeps_its_sides(stopped, importing, converted):
+def test_a_version_made_meanwhile_keeps_its_sides(stopped, import_rows, converted):
     job = stopped([row(f"e{i}", split="train") for i in range(8)], name="both", file_name="first.jsonl")
-    other = importing([row("e0", split="heldout")], name="both", file_name="second.jsonl")
+    other = import_rows([row("e0", split="heldout")], name="both", file_name="second.jsonl")
     assert other.version.number == 1
     services.run_import(job.pk)
     job.refresh_from_db()
@@ -156,10 +156,10 @@ def test_a_version_made_meanwhile_keeps_its_sides(stopped, importing, converted)
     assert Dataset.objects.get().versions.count() == 1 and Example.objects.count() == 1
 
 
-def test_what_another_version_shares_stays_when_an_import_is_refused(stopped, importing):
+def test_what_another_version_shares_stays_when_an_import_is_refused(stopped, import_rows):
     rows = [row(f"e{i}", split="train") for i in range(8)]
     job = stopped([*rows, {"key": "broken"}], name="both", file_name="first.jsonl")
-    shared = importing(rows[:3], name="both", file_name="second.jsonl").version
+    shared = import_rows(rows[:3], name="both", file_name="second.jsonl").version
     services.run_import(job.pk)
     job.refresh_from_db()
     assert job.state == ImportJob.State.FAILED
@@ -201,23 +201,23 @@ def test_words_that_a_dead_worker_had_not_written_yet_are_found(stopped):
     assert narrowing.count(job.version, parse({"q": "prompt"})) == 8
 
 
-def test_examples_shared_with_a_dead_import_are_found_when_that_one_starts_over(stopped, importing):
+def test_examples_shared_with_a_dead_import_are_found_when_that_one_starts_over(stopped, import_rows):
     rows = [row(f"e{i}") for i in range(8)]
     job = stopped(rows, name="both", file_name="first.jsonl")
-    shared = importing(rows[:3], name="both", file_name="second.jsonl").version
+    shared = import_rows(rows[:3], name="both", file_name="second.jsonl").version
     services.run_import(job.pk)
     job.refresh_from_db()
     assert narrowing.count(shared, parse({"q": "prompt"})) == 3
     assert narrowing.count(job.version, parse({"q": "prompt"})) == 8
 
 
-def test_examples_shared_with_a_dead_import_are_found_when_that_ones_file_is_gone(stopped, importing):
+def test_examples_shared_with_a_dead_import_are_found_when_that_ones_file_is_gone(stopped, import_rows):
     rows = [row(f"e{i}") for i in range(8)]
     job = stopped(rows, name="both", file_name="first.jsonl")
     with connection.cursor() as cursor:  # as if it had another block of ids
         cursor.execute("UPDATE datasets_importjob SET taken = taken || '{\"indexed\": 4}' WHERE id = %s", [job.pk])
     postings.index(Dataset.every.get().pk, loader.MEMBERS, [job.taken["version"], 0], job.taken["version"])
-    shared = importing(rows[:3], name="both", file_name="second.jsonl").version
+    shared = import_rows(rows[:3], name="both", file_name="second.jsonl").version
     assert narrowing.count(shared, parse({"q": "prompt"})) == 3
     Path(job.file_path).unlink()
     services.run_import(job.pk)

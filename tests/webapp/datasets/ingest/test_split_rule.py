@@ -44,13 +44,13 @@ def on_both(version):
     return [prompt for prompt, found in sides(version).items() if len(found) > 1]
 
 
-def test_a_preference_file_with_repeated_prompts_has_none_on_both_sides(importing):
+def test_a_preference_file_with_repeated_prompts_has_none_on_both_sides(import_rows):
     """The case in which the fault was found: 37 of 129 prompts were in train and held out, because the columns split and domain were
     ignored.
     """
     rows = [pair(f"Question {i % PROMPTS}?", i, domain=f"topic {i % 3}") for i in range(4 * PROMPTS)]
     rows += [pair(f"Named {i % 9}?", i, split="test" if i % 9 < 3 else "train", domain="named") for i in range(36)]
-    job = importing(rows, heldout_share=0.3)
+    job = import_rows(rows, heldout_share=0.3)
     assert job.state == ImportJob.State.FINISHED, job.rejected[:3]
     found = sides(job.version)
     assert len(found) == PROMPTS + 9 and on_both(job.version) == []
@@ -62,23 +62,23 @@ def test_a_preference_file_with_repeated_prompts_has_none_on_both_sides(importin
     assert 0 < held_out < PROMPTS
 
 
-def test_prompts_that_differ_in_case_and_space_are_one(importing):
-    job = importing([pair("What  is this?", i, split="test") for i in range(2)] + [pair("WHAT is\nthis? ", 3)])
+def test_prompts_that_differ_in_case_and_space_are_one(import_rows):
+    job = import_rows([pair("What  is this?", i, split="test") for i in range(2)] + [pair("WHAT is\nthis? ", 3)])
     assert sides(job.version) == {"what is this?": {"heldout"}}
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["the named row first", "the named row last"])
-def test_a_row_without_a_side_follows_those_of_its_prompt_that_have_one(importing, turned):
+def test_a_row_without_a_side_follows_those_of_its_prompt_that_have_one(import_rows, turned):
     rows = [row for i in range(20) for row in (pair(f"Q{i}", 1, split="heldout"), pair(f"Q{i}", 2))]
-    job = importing(rows[::-1] if turned else rows)
+    job = import_rows(rows[::-1] if turned else rows)
     assert job.state == ImportJob.State.FINISHED, job.rejected
     assert job.version.counts["heldout"] == 40 and not on_both(job.version)
     assert job.rows_done == 40 and job.taken == {}
 
 
-def test_a_file_that_puts_a_prompt_on_both_sides_is_refused_with_the_line_or_imported_without(importing):
+def test_a_file_that_puts_a_prompt_on_both_sides_is_refused_with_the_line_or_imported_without(import_rows):
     rows = [pair("One", 1, split="train"), pair("Two", 1), pair("one ", 2, split="test")]
-    job = importing(rows)
+    job = import_rows(rows)
     assert job.state == ImportJob.State.FAILED
     assert job.rejected == [
         {
@@ -87,40 +87,40 @@ def test_a_file_that_puts_a_prompt_on_both_sides_is_refused_with_the_line_or_imp
             "reason": "is heldout, but its prompt or group is train by line 1; a prompt stands on one side",
         }
     ]
-    kept = importing(rows, keep_good=True)
+    kept = import_rows(rows, keep_good=True)
     assert kept.counts["examples"] == 2 and kept.rejected_count == 1 and not on_both(kept.version)
 
 
-def test_the_second_reading_of_a_large_file_settles_it_too(importing, monkeypatch):
+def test_the_second_reading_of_a_large_file_settles_it_too(import_rows, monkeypatch):
     monkeypatch.setattr(import_job, "SMALL", 0)
     rows = [pair(f"Q{i}", 1) for i in range(2_500)] + [pair(f"Q{i}", 2, split="heldout") for i in range(2_500)]
-    job = importing(rows)
+    job = import_rows(rows)
     assert job.version.counts["heldout"] == 5_000 == job.rows_done
 
 
-def test_a_prompt_keeps_its_side_in_all_versions(importing):
-    first = importing([pair(f"Q{i}", i) for i in range(60)], heldout_share=0.5).version
+def test_a_prompt_keeps_its_side_in_all_versions(import_rows):
+    first = import_rows([pair(f"Q{i}", i) for i in range(60)], heldout_share=0.5).version
     before = sides(first)
-    later = importing([pair(f"q{i}", 100 + i) for i in range(120)], heldout_share=0.9).version
+    later = import_rows([pair(f"q{i}", 100 + i) for i in range(120)], heldout_share=0.9).version
     after = sides(later)
     assert all(after[prompt] == side for prompt, side in before.items()) and not on_both(later)
     held_out = next(prompt for prompt, side in before.items() if side == {"heldout"})
-    refused = importing([pair(held_out, 500, split="train")])
+    refused = import_rows([pair(held_out, 500, split="train")])
     assert refused.rejected[0]["reason"] == (
         "its prompt or group is heldout in an earlier version; a prompt stands on one side"
     )
 
 
-def test_a_native_row_without_a_side_falls_on_one(importing):
+def test_a_native_row_without_a_side_falls_on_one(import_rows):
     rows = [{"key": f"k{i}", "prompt": [{"role": "user", "content": f"Q{i}"}]} for i in range(60)]
-    version = importing(rows).version
+    version = import_rows(rows).version
     assert version.counts["train"] + version.counts["heldout"] == 60 and version.counts["heldout"]
 
 
-def test_a_named_group_stands_on_one_side(importing):
+def test_a_named_group_stands_on_one_side(import_rows):
     rows = [pair(f"Q{i}", i, group=f"g{i % 12}") for i in range(120)]
     rows += [pair("Q0", 500, group="g1")]  # joins g0 and g1
-    version = importing(rows, heldout_share=0.5).version
+    version = import_rows(rows, heldout_share=0.5).version
     found = defaultdict(set)
     for example in Example.objects.all():
         found[example.content["group"]].add(example.split)
@@ -128,27 +128,27 @@ def test_a_named_group_stands_on_one_side(importing):
     assert version.counts["train"] and version.counts["heldout"] and not on_both(version)
 
 
-def test_a_field_can_name_the_groups(importing):
+def test_a_field_can_name_the_groups(import_rows):
     rows = [pair(f"Q{i}", i, domain=f"topic {i % 12}", topic=i % 12) for i in range(120)]
     for field, name in (("domain", "one"), ("meta.topic", "two")):
-        version = importing(rows, name=name, heldout_share=0.5, group_by=field).version
+        version = import_rows(rows, name=name, heldout_share=0.5, group_by=field).version
         examples = [member.example for member in version.members.select_related("example")]
         assert len({(each.domain, each.split) for each in examples}) == 12
         assert len({each.group_hash for each in examples}) == 12 and {each.split for each in examples} > {"train"}
     with pytest.raises(Invalid) as problem:
-        importing(rows, name="one", group_by="source")
+        import_rows(rows, name="one", group_by="source")
     assert list(problem.value.fields) == ["group_by"]
     with pytest.raises(Invalid):
-        importing(rows, name="three", group_by="colour")
+        import_rows(rows, name="three", group_by="colour")
 
 
 @pytest.fixture
-def leaky(importing):
+def leaky(import_rows):
     """A version that was made by a release before this rule. Two prompts are on both sides."""
     rows = [pair(f"Q{i}, once", i, split="train") for i in range(2)] + [
         pair(f"Q{i}", i, split="test") for i in range(2)
     ]
-    version = importing([*rows, pair("Q9", 9, split="test")]).version
+    version = import_rows([*rows, pair("Q9", 9, split="test")]).version
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE datasets_example DISABLE TRIGGER content_stays")
         for example in Example.objects.filter(split="train"):
@@ -162,10 +162,10 @@ def leaky(importing):
     return version
 
 
-def test_what_an_earlier_version_has_on_both_sides_neither_blocks_nor_spreads(leaky, importing):
+def test_what_an_earlier_version_has_on_both_sides_neither_blocks_nor_spreads(leaky, import_rows):
     rows = [json.loads(line) for _, line in queries.stream_canonical(leaky)]
     new = {**rows[0], "key": "new", "split": None}
-    job = importing([*rows, new, {**new, "key": "newer", "split": "heldout"}], format="touchstone")
+    job = import_rows([*rows, new, {**new, "key": "newer", "split": "heldout"}], format="touchstone")
     assert job.state == ImportJob.State.FINISHED, job.rejected
     assert Example.objects.get(key="new").split == "train" and job.counts["leaked"] == 2
 
@@ -198,21 +198,21 @@ def test_earlier_sides_know_what_stands_on_which():
     assert sides == ["t", "h", "t", "ht", "", ""]
 
 
-def test_the_migration_hashes_prompts_as_imports_do(importing):
+def test_the_migration_hashes_prompts_as_imports_do(import_rows):
     migration = import_module("webapp.datasets.migrations.0006_prompts_and_groups")
-    importing([pair(text, 1) for text in ("Plain", "Straße ﬁne İ Ⅷ  x", "多 い\u3000文")])
+    import_rows([pair(text, 1) for text in ("Plain", "Straße ﬁne İ Ⅷ  x", "多 い\u3000文")])
     for example in Example.objects.all():
         assert migration.prompt_hash(example.content) == example.prompt_hash == hashes(example.record).prompt != 0
 
 
-def test_leaks_within_and_between_versions_are_counted_at_the_same_cost(leaky, importing):
+def test_leaks_within_and_between_versions_are_counted_at_the_same_cost(leaky, import_rows):
     def cost(*versions):
         with CaptureQueriesContext(connection) as captured:
             found = leaks.leaks([version.pk for version in versions])
         return found, len(captured)
 
-    other = importing([pair(f"q{i}", 1, split="train") for i in range(8, 300)], name="other").version
-    clean = importing([pair(f"clean {i}", 1) for i in range(5)], name="clean").version
+    other = import_rows([pair(f"q{i}", 1, split="train") for i in range(8, 300)], name="other").version
+    clean = import_rows([pair(f"clean {i}", 1) for i in range(5)], name="clean").version
     assert cost(clean, other)[0] == []
     [leak], one = cost(leaky)
     assert (leak.train, leak.heldout) == (leak.train, leak.train)
@@ -226,25 +226,25 @@ def test_leaks_within_and_between_versions_are_counted_at_the_same_cost(leaky, i
     assert one == three == 3
 
 
-def test_rows_without_a_side_are_trained_on_so_they_leak(team, importing):
+def test_rows_without_a_side_are_trained_on_so_they_leak(team, import_rows):
     dataset = datasets.create_dataset(team.researcher, "Unsided")
     record = Record(key="k", prompt=[{"role": "user", "content": "Same"}])
     unsided = datasets.new_version(team.researcher, dataset, [record], None, {"from": "import"})
-    held_out = importing([pair("same", 1, split="test")]).version
+    held_out = import_rows([pair("same", 1, split="test")]).version
     [leak] = leaks.leaks([unsided.pk, held_out.pk])
     assert (leak.train.name, leak.heldout.name, leak.prompts) == ("Unsided", "demo", 1)
 
 
-def test_an_import_tells_what_other_datasets_have_on_the_other_side(importing):
-    importing([pair(f"Q{i}", 1, split="test" if i % 2 else "train") for i in range(10)], name="first")
-    job = importing([pair(f"Q{i}", 2, split="train") for i in range(1, 30)], name="second")
+def test_an_import_tells_what_other_datasets_have_on_the_other_side(import_rows):
+    import_rows([pair(f"Q{i}", 1, split="test" if i % 2 else "train") for i in range(10)], name="first")
+    job = import_rows([pair(f"Q{i}", 2, split="train") for i in range(1, 30)], name="second")
     [overlap] = job.overlaps["found"]
     assert (overlap["name"], overlap["heldout_there"], overlap["train_there"]) == ("first", 5, 0)
     assert (job.overlaps["compared"], job.overlaps["passed_over"]) == (1, 0)
 
 
-def test_the_preview_shows_sides_and_what_others_have_on_the_other_one(importing, team, api, as_researcher):
-    importing([pair(f"Q{i}", 1, split="test") for i in range(4)], name="first")
+def test_the_preview_shows_sides_and_what_others_have_on_the_other_one(import_rows, team, api, as_researcher):
+    import_rows([pair(f"Q{i}", 1, split="test") for i in range(4)], name="first")
     rows = [pair(f"Q{i % 9}", i, **({"split": "train"} if i % 2 else {})) for i in range(36)]
     rows += [pair("both", 1, split="train"), pair("both", 2, split="test")]
     text = "".join(json.dumps(each) + "\n" for each in rows).encode()
@@ -306,9 +306,9 @@ def test_a_derivation_says_what_would_still_leak_and_pages_warn(leaky, api, as_r
     assert "2 examples for training ask the same" in as_researcher.get(looked.url).content.decode()
 
 
-def test_another_version_can_be_compared_along(importing, team, as_researcher):
-    benchmark = importing([pair(f"Q{i}", 1, split="test") for i in range(5)], name="benchmark").version
-    mine = importing([pair(f"q{i}", 2, split="train") for i in range(3, 9)], name="mine").version
+def test_another_version_can_be_compared_along(import_rows, team, as_researcher):
+    benchmark = import_rows([pair(f"Q{i}", 1, split="test") for i in range(5)], name="benchmark").version
+    mine = import_rows([pair(f"q{i}", 2, split="train") for i in range(3, 9)], name="mine").version
     assert finished(curating.curate(team.researcher, mine, "leaks", {})).result["exact"] == 0
     job = finished(curating.curate(team.researcher, mine, "leaks", {"versions": [benchmark.pk]}))
     assert (job.result["exact"], job.result["along"]) == (2, 1)
@@ -321,10 +321,10 @@ def test_another_version_can_be_compared_along(importing, team, as_researcher):
             curating.curate(team.researcher, mine, "leaks", params)
 
 
-def test_a_benchmark_is_held_out_whole_unless_somebody_says_otherwise(importing):
+def test_a_benchmark_is_held_out_whole_unless_somebody_says_otherwise(import_rows):
     texts = ["Blue", "It is blue", "**Blue**"]
     rows = [{"id": i, "prompt": f"Q{i}", "chosen": texts, "rejected": texts[::-1], "domain": "chat"} for i in range(20)]
-    job = importing(rows)
+    job = import_rows(rows)
     assert (job.format, job.version.counts["heldout"], job.version.counts["train"]) == ("rm_bench", 20, 0)
-    other = importing(rows, name="other", heldout_share=0.0)
+    other = import_rows(rows, name="other", heldout_share=0.0)
     assert other.version.counts["train"] == 20 and job.version.facets["domain"] == {"chat": 20}

@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from tests.pages import shown
+from tests.pages import page_html
 from trainer.contracts import Example as Record
 from webapp.datasets.columns.filters import parse
 from webapp.datasets.curation import near_leak_search, runner
@@ -91,14 +91,14 @@ def test_pages_and_api_say_that_nobody_knows_yet_then_what_was_found(team, made,
     version = made((text(1), "train"), (f"{text(1)} please", "heldout"), (text(2), "heldout"))
     assert asked == [(version.pk, version.pk, "heldout")], "asked for when the version was made"
     page = f"/datasets/{version.dataset_id}/versions/{version.number}"
-    assert "not known yet" in shown(as_researcher.get(page))
+    assert "not known yet" in page_html(as_researcher.get(page))
     [told] = api.get(f"{page}/leaks").json()["near"]
     assert (told["known"], told["prompts"], told["examples"]) == (False, None, None)
     assert len(asked) == 1, "a worker was asked just now"
     near_leak_search.look(*asked[0])
-    seen = shown(as_researcher.get(page))
+    seen = page_html(as_researcher.get(page))
     assert "1 held-out prompt of near v1 is nearly the same as one that is trained on." in seen
-    assert "is nearly the same" in shown(as_researcher.get(f"{page}/derive?q=quick1"))
+    assert "is nearly the same" in page_html(as_researcher.get(f"{page}/derive?q=quick1"))
     [told] = api.get(f"{page}/leaks").json()["near"]
     assert (told["known"], told["prompts"], told["shown"][0]["trained"]["key"]) == (True, 1, "k0")
     near_leak_search.look(*asked[0])
@@ -111,18 +111,18 @@ def test_a_derived_version_is_searched_and_its_job_tells(team, made, asked, as_r
     runner.run(job.pk)
     derived = CurationJob.objects.get(pk=job.pk).made
     assert asked[-1] == (derived.pk, derived.pk, "heldout")
-    assert "not known yet" in shown(as_researcher.get(f"/curations/{job.pk}"))
+    assert "not known yet" in page_html(as_researcher.get(f"/curations/{job.pk}"))
     near_leak_search.look(*asked[-1])
-    assert "is nearly the same" in shown(as_researcher.get(f"/curations/{job.pk}"))
+    assert "is nearly the same" in page_html(as_researcher.get(f"/curations/{job.pk}"))
 
 
-def test_an_import_tells_once_it_is_known(importing, asked, as_researcher):
+def test_an_import_tells_once_it_is_known(import_rows, asked, as_researcher):
     rows = [{"prompt": text(n), "chosen": "a", "rejected": "b", "split": "train"} for n in range(3)]
-    job = importing([*rows, {**rows[0], "prompt": f"{text(0)} please", "split": "test"}])
+    job = import_rows([*rows, {**rows[0], "prompt": f"{text(0)} please", "split": "test"}])
     assert asked == [(job.version.pk, job.version.pk, "heldout")]
-    assert "not known yet" in shown(as_researcher.get(f"/imports/{job.pk}"))
+    assert "not known yet" in page_html(as_researcher.get(f"/imports/{job.pk}"))
     near_leak_search.look(*asked[0])
-    assert "nearly the same as one that is trained on" in shown(as_researcher.get(f"/imports/{job.pk}"))
+    assert "nearly the same as one that is trained on" in page_html(as_researcher.get(f"/imports/{job.pk}"))
 
 
 def test_nothing_is_asked_where_one_side_is_empty_and_what_is_gone_is_nobodys(made, asked, team):

@@ -267,8 +267,8 @@ def test_the_database_keeps_what_a_digest_was_taken_of(team, dataset):
     rows.update(facets={})
 
 
-def test_examples_and_words_have_a_dataset_that_is_there(importing):
-    dataset = importing([row("e1")]).version.dataset
+def test_examples_and_words_have_a_dataset_that_is_there(import_rows):
+    dataset = import_rows([row("e1")]).version.dataset
     for statement in (
         "UPDATE datasets_example SET dataset_id = 999999",
         "UPDATE datasets_wordhits SET dataset_id = 999999",

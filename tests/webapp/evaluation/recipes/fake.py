@@ -133,5 +133,5 @@ def row(report: dict[str, Any], title: str, first: str) -> dict[str, Any]:
     return {words: cell for (words, _), cell in zip(table["columns"], cells, strict=True)}
 
 
-def carrying(cases: Sequence[FoundCase], tags: Sequence[str]) -> list[FoundCase]:
+def cases_with_tags(cases: Sequence[FoundCase], tags: Sequence[str]) -> list[FoundCase]:
     return [case for case in cases if set(tags) <= set(case.tags)]

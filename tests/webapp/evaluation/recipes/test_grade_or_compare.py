@@ -5,7 +5,7 @@ import pytest
 from trainer.contracts import Criterion, Example, Message, Response, Rubric
 from webapp.evaluation.recipes.base import NothingToScore, ProjectAnswer
 
-from .fake import FakeContext, block, carrying, row
+from .fake import FakeContext, block, cases_with_tags, row
 
 GRADING, COMPARING = 1, 2
 SCORES, NEXT = "Grades, comparisons and both", "What to collect next"
@@ -60,7 +60,7 @@ def test_scores_times_and_gains_are_those_worked_by_hand():
     assert row(report, "Criterion weights", "Right")["Weight"]["value"] > 0
     assert row(report, "Criterion weights", "Long")["Weight"]["value"] < 0
     assert row(report, "Criterion weights", "Long")["Points"]["value"] == 3
-    assert len(cases) == 8 and len(carrying(cases, ["rubric:the other way", "both:the same"])) == 8
+    assert len(cases) == 8 and len(cases_with_tags(cases, ["rubric:the other way", "both:the same"])) == 8
     assert cases[0].values["people"] == "A" and cases[0].values["rubric"] == "the other way"
 
 
@@ -81,7 +81,7 @@ def test_what_is_left_out_is_counted():
     report, cases = run(odd, [each for each in GRADES if each.example not in ("p2", "p3")] + [*changed, split])
     assert coverage(report, "Ties, which rank nothing") == 1 and coverage(report, "Without a choice") == 1
     assert coverage(report, "About other texts") == 2
-    assert coverage(report, "With a side without grades") == 4 == len(carrying(cases, ["not graded"]))
+    assert coverage(report, "With a side without grades") == 4 == len(cases_with_tags(cases, ["not graded"]))
     tau = row(report, SCORES, "Rubric")["Rank correlation"]
     assert (tau["n"], tau["missing"]) == (2, 5)
     assert cases[0].values["rubric"] == "no score" and "tie" in cases[0].tags

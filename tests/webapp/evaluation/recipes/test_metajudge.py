@@ -4,7 +4,7 @@ import pytest
 
 from trainer.contracts import Example, Message, Preference, Reason, Response
 
-from .fake import FakeContext, Judge, block, carrying, row
+from .fake import FakeContext, Judge, block, cases_with_tags, row
 
 
 def example(i: int, reasons: int = 2) -> Example:
@@ -74,16 +74,16 @@ def test_consistency_by_hand():
     assert found["AP"]["value"] == pytest.approx((1.0 + 0.0) / 2)
     assert found["Accuracy"]["value"] == 1.0
     assert found["Right, other reasons"]["value"] == 1
-    assert [case.subject["example"] for case in carrying(cases, ["right, other reasons"])] == ["p1"]
+    assert [case.subject["example"] for case in cases_with_tags(cases, ["right, other reasons"])] == ["p1"]
     assert cases[0].values["grid"]["matched"] == [[0, 0], [1, 1]]
 
 
 def test_pairs_without_human_reasons_are_left_out_and_counted():
     report, cases = context({"p0": ["same"], "p1": ["same"]}).run()
-    assert len(carrying(cases, ["judge:judge 1"])) == 2
+    assert len(cases_with_tags(cases, ["judge:judge 1"])) == 2
     counted = dict(report["coverage"])["Too few or many reasons"]
     assert counted["value"] == 1
-    assert [case.values["left out"] for case in carrying(cases, counted["tags"])] == ["0 human reasons"]
+    assert [case.values["left out"] for case in cases_with_tags(cases, counted["tags"])] == ["0 human reasons"]
 
 
 def test_pairs_without_a_label_or_with_a_tie_are_left_out_each_with_its_reason():
@@ -94,7 +94,7 @@ def test_pairs_without_a_label_or_with_a_tie_are_left_out_each_with_its_reason()
     report, cases = made.run()
     coverage = dict(report["coverage"])
     for words, key in (("Without a label", "p8"), ("Label is a tie", "p9")):
-        assert [case.subject["example"] for case in carrying(cases, coverage[words]["tags"])] == [key]
+        assert [case.subject["example"] for case in cases_with_tags(cases, coverage[words]["tags"])] == [key]
 
 
 def test_a_judge_that_gives_no_answer_is_wrong_and_counted():
@@ -105,7 +105,7 @@ def test_a_judge_that_gives_no_answer_is_wrong_and_counted():
     found = row(report, TITLE, "judge 1")
     assert (found["Accuracy"]["value"], found["Accuracy"]["n"], found["Accuracy"]["missing"]) == (0.5, 2, 1)
     assert (found["RC"]["n"], found["RC"]["missing"]) == (1, 1)
-    assert len(carrying(cases, found["Accuracy"]["tags"])) == 1
+    assert len(cases_with_tags(cases, found["Accuracy"]["tags"])) == 1
 
 
 def test_a_judge_without_reasons_scores_zero_not_missing():
@@ -121,14 +121,14 @@ def test_what_the_matcher_could_not_score_is_missing_not_zero():
     report, cases = made.run()
     found = row(report, TITLE, "judge 1")
     assert (found["RC"]["n"], found["Not matched"]["value"]) == (1, 1)
-    assert len(carrying(cases, ["not matched"])) == 1
+    assert len(cases_with_tags(cases, ["not matched"])) == 1
 
 
 def test_classes_and_flaws():
     report, cases = context({"p0": ["same", "other"], "p1": ["same"]}, flaws=6).run()
     assert row(report, "Flaws of reasons", "judge 1")["F2"]["value"] == pytest.approx(1 / 3)
     generic = row(report, "What reasons rest on", "judge 1")["Generic"]
-    assert generic["value"] == 1.0 and len(carrying(cases, generic["tags"])) == 2
+    assert generic["value"] == 1.0 and len(cases_with_tags(cases, generic["tags"])) == 2
 
 
 def test_another_matcher_that_says_the_same_agrees_fully():
@@ -151,4 +151,4 @@ def test_a_wrong_verdict_beside_right_ones_is_counted_in_plain_numbers():
     report, cases = made.run()  # the judge writes it as JSON, and so does the database
     found = row(report, TITLE, "judge 1")
     assert (found["Accuracy"]["value"], found["Right, other reasons"]["value"]) == (0.5, 1)
-    assert len(carrying(cases, found["Accuracy"]["tags"])) == 1
+    assert len(cases_with_tags(cases, found["Accuracy"]["tags"])) == 1

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.concurrency import concurrently
-from tests.webapp.webhooks.told import listen, told
+from tests.webapp.webhooks.hooks import announced_events, listen
 from trainer.config import ConfigInvalid
 from webapp.accounts.administration.closing import close
 from webapp.accounts.models import Membership
@@ -171,7 +171,7 @@ def test_what_cannot_be_launched_any_more_says_why_and_ends_what_stands_behind(
     entry = AuditEntry.objects.get(action="run.then_refused")
     assert (entry.object_id, entry.actor, entry.detail["reason"]) == (run.id, None, fresh(step).reason)
     facts = {"run": run.pk, "chain_step": step.pk, "kind": "run", "then": "second", "reason": fresh(step).reason}
-    [told_facts] = [given for event, given in told() if event == "run.then_refused"]
+    [told_facts] = [given for event, given in announced_events() if event == "run.then_refused"]
     assert facts.items() <= told_facts.items()
     assert Run.objects.count() == 1
 

@@ -7,7 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from tests.concurrency import concurrently
 from tests.team import ApiClient, browser
 from tests.webapp.annotation.answers import annotators, answer, make_project, make_version, preference
-from tests.webapp.webhooks.told import listen, told
+from tests.webapp.webhooks.hooks import announced_events, listen
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Project, Task
 from webapp.annotation.review import services as review
@@ -128,7 +128,7 @@ def test_what_cannot_be_launched_is_refused_with_the_reason_and_nothing_is_publi
     assert held.state == "refused" and "model.name" in held.reason and held.run is None
     assert not project.publications.exists() and Run.objects.count() == 1
     assert AuditEntry.objects.get(action="project.then_refused").detail["reason"] == held.reason
-    [facts] = [given for event, given in told() if event == "project.then_refused"]
+    [facts] = [given for event, given in announced_events() if event == "project.then_refused"]
     assert (facts["project"], facts["chain_step"], facts["reason"]) == (project.pk, step.pk, held.reason)
 
 

@@ -7,9 +7,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from tests.pages import shown
+from tests.pages import page_html
 from tests.team import ApiClient, browser
-from tests.webapp.experiments.people.test_people import asking, give_rubrics, judged  # noqa: F401 - a fixture
+from tests.webapp.experiments.people.test_people import asking, give_rubrics, judged_response  # noqa: F401 - a fixture
 from trainer.config.alarms import SIGNALS
 from webapp.annotation.models import Task
 from webapp.core.models import AuditEntry
@@ -29,7 +29,10 @@ def told(process, step: int = 7, **changes) -> dict:
 def alarmed(trainer, run):
     """A run with one alarm about two responses that a judge has graded."""
     give_rubrics(run_member(run), run)
-    rows = [judged(0, response="Great question! Red"), judged(1, response="What a brilliant question! Blue")]
+    rows = [
+        judged_response(0, response="Great question! Red"),
+        judged_response(1, response="What a brilliant question! Blue"),
+    ]
     sent = trainer.post(trainer.event("rollouts", 7, rollouts=rows), told(trainer))
     assert sent.status_code == 200, sent.content
     run.refresh_from_db()
@@ -111,7 +114,7 @@ def test_an_alarm_that_cannot_be_is_refused(trainer, changes):
 
 
 def test_the_page_shows_it_with_its_responses_and_escapes_them(trainer, alarmed, as_researcher, as_outsider):
-    page = shown(as_researcher.get(f"/runs/{alarmed.pk}"))
+    page = page_html(as_researcher.get(f"/runs/{alarmed.pk}"))
     assert (
         "1 sign that the reward is being gamed" in page
         and "Flattery" in page
@@ -119,7 +122,7 @@ def test_the_page_shows_it_with_its_responses_and_escapes_them(trainer, alarmed,
     )
     assert f"/runs/{alarmed.pk}/rollouts?step=7&amp;group=0" in page and "Send to annotation" in page
     trainer.post(told(trainer, signal="phrase", subject="<script>alert(1)</script>"))
-    part = shown(as_researcher.get(f"/runs/{alarmed.pk}/alarms"))
+    part = page_html(as_researcher.get(f"/runs/{alarmed.pk}/alarms"))
     assert "2 signs" in part and "&lt;script&gt;" in part and "<script>" not in part
     assert as_outsider.get(f"/runs/{alarmed.pk}/alarms").status_code == 404
 
@@ -129,15 +132,15 @@ def test_steps_that_teach_nothing_are_no_sign_of_gaming(trainer, alarmed, team, 
     flat = {"signal": "flat", "subject": "solved", "since": 8, "share": 1.0, "before": 0.2, "paid": None}
     flat |= {"part": "", "criterion": "", "places": []}
     trainer.post(told(trainer, step=12, **flat))
-    page = shown(as_researcher.get(f"/runs/{alarmed.pk}"))
+    page = page_html(as_researcher.get(f"/runs/{alarmed.pk}"))
     assert "2 alarms" in page and "Nothing to learn: the prompts are solved" in page and "Flattery" in page
     assert "In steps 8 to 12 all responses to each prompt had the same reward" in page
     [sent] = Delivery.objects.all()
     assert sent.payload.get("data", sent.payload)["signal"] == "flat"
     RunAlarm.objects.exclude(signal="flat").delete()
     RunAlarm.objects.update(time=timezone.now())
-    assert "learns nothing" in shown(as_researcher.get("/"))
-    part = shown(as_researcher.get(f"/runs/{alarmed.pk}/alarms"))
+    assert "learns nothing" in page_html(as_researcher.get("/"))
+    part = page_html(as_researcher.get(f"/runs/{alarmed.pk}/alarms"))
     assert "Steps in which nothing was learned" in part and "gamed" not in part and "Send to annotation" not in part
 
 
@@ -159,44 +162,44 @@ def test_a_run_that_learns_badly_says_how_and_what_to_do(trainer, run, as_resear
     facts = {"subject": subject, "paid": None, "part": "", "criterion": "", "places": [], "before": 0.4}
     trainer.post(told(trainer, signal=signal, share=0.05, value=0.02, usual=0.4, **facts | {"since": 5}))
     RunAlarm.objects.update(time=timezone.now())
-    page = shown(as_researcher.get(f"/runs/{run.pk}"))
+    page = page_html(as_researcher.get(f"/runs/{run.pk}"))
     assert "1 sign that the run learns badly" in page and "In steps 5 to 7" in page and words in page
     assert f'href="/help/{SIGNALS[signal].page.replace(".md", "")}"' in page
     assert SIGNALS[signal].look in page and "gamed" not in page and "Send to annotation" not in page
-    assert concern in shown(as_researcher.get("/"))
+    assert concern in page_html(as_researcher.get("/"))
     [found] = as_researcher.get(f"/api/v1/runs/{run.pk}/alarms").json()["items"]
     assert (found["value"], found["usual"], found["subject"]) == (0.02, 0.4, subject)
 
 
 def test_a_run_without_alarms_shows_none(run, as_researcher):
-    page = shown(as_researcher.get(f"/runs/{run.pk}"))
+    page = page_html(as_researcher.get(f"/runs/{run.pk}"))
     assert 'id="alarms"' in page and "sign that the reward" not in page
 
 
 def test_a_reviewer_sees_it_and_cannot_send_it(alarmed, team):
     as_reviewer = browser(team.reviewer)
-    assert "Send to annotation" not in shown(as_reviewer.get(f"/runs/{alarmed.pk}"))
+    assert "Send to annotation" not in page_html(as_reviewer.get(f"/runs/{alarmed.pk}"))
     alarm = RunAlarm.objects.get()
     assert as_reviewer.post(f"/runs/{alarmed.pk}/alarms/{alarm.pk}/people").status_code == 403
 
 
 def test_a_response_that_is_gone_is_said_to_be(trainer, run, as_researcher):
     trainer.post(told(trainer))
-    assert "The response is no longer stored." in shown(as_researcher.get(f"/runs/{run.pk}"))
+    assert "The response is no longer stored." in page_html(as_researcher.get(f"/runs/{run.pk}"))
 
 
 def test_one_click_makes_tasks_blind_to_the_judge_and_a_second_makes_none(alarmed, as_researcher):
     alarm = RunAlarm.objects.get()
     for _ in range(2):
         answer = as_researcher.post(f"/runs/{alarmed.pk}/alarms/{alarm.pk}/people", follow=True)
-    assert "These responses went to people before." in shown(answer)
+    assert "These responses went to people before." in page_html(answer)
     human_grades.ask(alarmed.pk)
     tasks = Task.objects.order_by("id")
     texts = {task.example.content["responses"][0]["text"] for task in tasks}
     assert texts == {"Great question! Red", "What a brilliant question! Blue"}
     assert all("met" not in task.example.canonical for task in tasks)
     assert AuditEntry.objects.filter(action="run.alarm_asked").count() == 1
-    assert "2 responses sent to people" in shown(as_researcher.get(f"/runs/{alarmed.pk}"))
+    assert "2 responses sent to people" in page_html(as_researcher.get(f"/runs/{alarmed.pk}"))
 
 
 def test_what_an_alarm_sends_is_no_random_draw(alarmed, team):
@@ -210,7 +213,10 @@ def test_what_an_alarm_sends_is_no_random_draw(alarmed, team):
 
 def test_a_response_without_criteria_says_why_nobody_can_be_asked(trainer, run, team):
     give_rubrics(run_member(run), run)
-    trainer.post(trainer.event("rollouts", 7, rollouts=[judged(0, criteria=[]), judged(1, criteria=[])]), told(trainer))
+    trainer.post(
+        trainer.event("rollouts", 7, rollouts=[judged_response(0, criteria=[]), judged_response(1, criteria=[])]),
+        told(trainer),
+    )
     services.ask(team.researcher, run, RunAlarm.objects.get())
     human_grades.ask(run.pk)
     [found] = services.described_alarms(Run.objects.get(pk=run.pk))

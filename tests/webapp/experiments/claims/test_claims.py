@@ -5,7 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils.html import escape
 
-from tests.pages import shown
+from tests.pages import page_html
 from tests.team import browser
 from trainer.config import ConfigInvalid, resolve
 from trainer.contracts import Preference, Reason, Response
@@ -159,7 +159,7 @@ def test_a_claim_about_responses_is_launched_and_decided_by_what_its_runs_answer
     # differences 0.2 and 0.21: t = 0.205 / 0.005 = 41, p = 0.0155
     assert [part.difference.value for part in better.parts] == pytest.approx([0.205] * 3)
     assert better.corrected == "holds" and entropy.corrected == "not decided"
-    page = shown(browser(team.researcher).get(f"/experiments/claims/{row.pk}"))
+    page = page_html(browser(team.researcher).get(f"/experiments/claims/{row.pk}"))
     assert "10 of 10 runs have finished" in page and "Pass@16" in page
 
 
@@ -171,7 +171,7 @@ def test_what_decides_may_not_change_unseen(study):
 
 
 def test_the_page_has_a_card_for_each_method_with_a_form_that_fits(team, as_researcher, version, model):
-    seen = shown(as_researcher.get("/experiments/claims"))
+    seen = page_html(as_researcher.get("/experiments/claims"))
     assert seen.count('id="method-') == len(METHODS)
     for name in PLANS:
         assert f"/experiments/claims/{name}/new" in seen
@@ -181,7 +181,7 @@ def test_the_page_has_a_card_for_each_method_with_a_form_that_fits(team, as_rese
         method = next(each for each in METHODS if each.name == name)
         form = as_researcher.get("/runs/new", {"recipe": method.recipe, **{f"at.{k}": v for k, v in method.at.items()}})
         for path in method.at:
-            assert f'name="{path}"' in shown(form), path
+            assert f'name="{path}"' in page_html(form), path
 
 
 @pytest.mark.parametrize("method", [each for each in METHODS if each.recipe], ids=lambda each: each.name)
@@ -207,7 +207,7 @@ def test_a_card_opens_no_form_with_settings_that_exclude_each_other(team, model,
 def test_who_may_not_launch_reads(team, as_researcher, study):
     row = study()
     as_reviewer = browser(team.reviewer)
-    page = shown(as_reviewer.get("/experiments/claims"))
+    page = page_html(as_reviewer.get("/experiments/claims"))
     assert "Put it to the test" not in page and f"/experiments/claims/{row.pk}" in page
     assert as_reviewer.get("/experiments/claims/rationale/new").status_code == 403
     assert as_reviewer.get(f"/experiments/claims/{row.pk}").status_code == 200
@@ -218,17 +218,17 @@ def test_another_workspace_sees_nothing_of_it(team, study, as_outsider):
     row = study()
     assert as_outsider.get(f"/experiments/claims/{row.pk}").status_code == 404
     assert as_outsider.get(f"/api/v1/claims/{row.pk}").status_code == 404
-    assert "0 of 4" not in shown(as_outsider.get("/experiments/claims"))
+    assert "0 of 4" not in page_html(as_outsider.get("/experiments/claims"))
 
 
 def test_the_form_launches_and_names_what_is_wrong(as_researcher, pairs, model):
-    page = shown(as_researcher.get("/experiments/claims/rationale/new"))
+    page = page_html(as_researcher.get("/experiments/claims/rationale/new"))
     assert "raises accuracy and lowers rationale consistency" in page and "pairs" in page
     wrong = {"dataset": f"{pairs.dataset_id}:1", "model": model.name, "seeds": "one", "shared": "{}", "key": "a"}
     answer = as_researcher.post("/experiments/claims/rationale/new", wrong)
-    assert answer.status_code == 422 and "one seed does not show how much seeds differ" in shown(answer)
+    assert answer.status_code == 422 and "one seed does not show how much seeds differ" in page_html(answer)
     answer = as_researcher.post("/experiments/claims/rationale/new", {**wrong, "seeds": "2", "shared": "{"})
-    assert answer.status_code == 422 and "not valid JSON" in shown(answer)
+    assert answer.status_code == 422 and "not valid JSON" in page_html(answer)
     right = {**wrong, "seeds": "2", "shared": '{"steps": 4, "data": {"form": "lines"}}'}
     answer = as_researcher.post("/experiments/claims/rationale/new", right)
     row = ClaimStudy.objects.get()
@@ -237,14 +237,14 @@ def test_the_form_launches_and_names_what_is_wrong(as_researcher, pairs, model):
 
 def test_the_page_of_a_study_asks_again_until_its_runs_are_over(as_researcher, study):
     row = study()
-    page = shown(as_researcher.get(f"/experiments/claims/{row.pk}"))
+    page = page_html(as_researcher.get(f"/experiments/claims/{row.pk}"))
     assert "0 of 4 runs have finished" in page and "every 10s" in page and "Holm" in page
     for each in ClaimRun.objects.select_related("run"):
         finish(each.run, *curve(0.3, 0.8, (0.1, 0.7)))
-    part = shown(as_researcher.get(f"/experiments/claims/{row.pk}/standing"))
+    part = page_html(as_researcher.get(f"/experiments/claims/{row.pk}/standing"))
     assert "4 of 4 runs have finished" in part and "every 10s" not in part and "<html" not in part
     run = ClaimRun.objects.first().run
-    assert f"/experiments/claims/{row.pk}" in shown(as_researcher.get(f"/runs/{run.pk}"))
+    assert f"/experiments/claims/{row.pk}" in page_html(as_researcher.get(f"/runs/{run.pk}"))
 
 
 def test_the_api_launches_and_tells_how_it_stands(api, pairs, model):
@@ -294,18 +294,18 @@ def test_turns_of_judge_and_writer_are_launched_arm_by_arm(team, pairs, model, a
     runs = {(each.arm, each.run.config["first"], each.run.config["judge"]["format_reward"]) for each in made.runs.all()}
     assert runs == {("judge_first", "judge", True), ("writer_first", "writer", True), ("no_format", "judge", False)}
     assert ClaimRun.objects.filter(study=made).count() == 6
-    seen = shown(as_researcher.get(f"/experiments/claims/{made.pk}"))
+    seen = page_html(as_researcher.get(f"/experiments/claims/{made.pk}"))
     assert all(escape(claim.text[1:]) in seen for claim in plan.claims)
 
 
 def test_the_form_says_what_data_and_model_it_takes_and_offers_the_other_size(as_researcher, pairs, model):
-    page = shown(as_researcher.get("/experiments/claims/rationale/new"))
+    page = page_html(as_researcher.get("/experiments/claims/rationale/new"))
     assert "was taught two ways to judge" in page
     assert "pairs" in page and "?size=demo" in page
-    other = shown(as_researcher.get("/experiments/claims/rationale/new?size=demo"))
+    other = page_html(as_researcher.get("/experiments/claims/rationale/new?size=demo"))
     assert "SmolLM2-135M-Instruct with adapters" in other and "?size=tiny" in other
     assert escape('"max_prompt_tokens": 256') in other and escape('"max_prompt_tokens": 256') not in page
-    both = shown(as_researcher.get("/experiments/claims/judge_policy/new"))
+    both = page_html(as_researcher.get("/experiments/claims/judge_policy/new"))
     assert "Judge" in both and "Policy from rubrics: " in both
-    unknown = shown(as_researcher.get("/experiments/claims/judge_policy/new?size=huge"))
+    unknown = page_html(as_researcher.get("/experiments/claims/judge_policy/new?size=huge"))
     assert "?size=" not in unknown

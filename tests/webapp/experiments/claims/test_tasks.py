@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.concurrency import concurrently
-from tests.pages import shown
+from tests.pages import page_html
 from tests.team import browser
-from tests.webapp.webhooks.told import listen, told
+from tests.webapp.webhooks.hooks import announced_events, listen
 from tests.webapp.weights.conftest import Process
 from trainer.claims import faults, rubrics
 from trainer.claims.tasks import TASKS
@@ -190,14 +190,14 @@ def test_what_failed_is_tried_again_from_the_page(team, as_researcher, ask, made
     study = ask()
     job = WeightsJob.objects.get()
     made(job, leaves=False)
-    page = shown(as_researcher.get(f"/experiments/claims/{study.pk}"))
+    page = page_html(as_researcher.get(f"/experiments/claims/{study.pk}"))
     assert "is not on this server" in page and "Try again</button>" in page and "every 3s" not in page
-    assert "Try again</button>" not in shown(browser(team.reviewer).get(f"/experiments/claims/{study.pk}"))
+    assert "Try again</button>" not in page_html(browser(team.reviewer).get(f"/experiments/claims/{study.pk}"))
     assert browser(team.reviewer).post(f"/experiments/claims/{study.pk}/again").status_code == 403
     assert as_researcher.post(f"/experiments/claims/{study.pk}/again").status_code == 302
     job.refresh_from_db()
     assert (job.state, job.attempt) == ("queued", 2)
-    page = shown(as_researcher.get(f"/experiments/claims/{study.pk}"))
+    page = page_html(as_researcher.get(f"/experiments/claims/{study.pk}"))
     assert "4 runs start when its task is made" in page and "every 3s" in page and "Try again</button>" not in page
 
 
@@ -245,9 +245,9 @@ def test_who_left_launches_nothing(team, ask, made):
     study.refresh_from_db()
     assert study.state == "refused" and "no longer allowed to launch" in study.problem and not Run.objects.exists()
     assert AuditEntry.objects.filter(action="claim.refused").count() == 1
-    [facts] = [given for event, given in told() if event == "claim.refused"]
+    [facts] = [given for event, given in announced_events() if event == "claim.refused"]
     assert (facts["claim"], facts["reason"]) == (study.pk, study.problem)
-    page = shown(browser(team.owner).get(f"/experiments/claims/{study.pk}"))
+    page = page_html(browser(team.owner).get(f"/experiments/claims/{study.pk}"))
     assert "is no longer allowed to launch anything here" in page and "could not be launched" in page
 
 
@@ -295,7 +295,7 @@ def test_data_without_a_model_are_told(team, ask):
 
 
 def test_the_form_starts_with_nothing_here(team, as_researcher, made):
-    page = shown(as_researcher.get(FORM))
+    page = page_html(as_researcher.get(FORM))
     assert "Make its task and start" in page and "No dataset yet" in page
     shared = '{"steps": 4, "data": {"form": "lines"}, "reward": {"matcher": "words"}}'
     sent = {"own": "1", "seeds": "2", "shared": shared, "key": "a"}
@@ -303,16 +303,16 @@ def test_the_form_starts_with_nothing_here(team, as_researcher, made):
     study = ClaimStudy.objects.get()
     assert answer.status_code == 302 and answer.url == f"/experiments/claims/{study.pk}"
     assert as_researcher.post(FORM, sent).url == answer.url and ClaimStudy.objects.count() == 1
-    page = shown(as_researcher.get(answer.url))
+    page = page_html(as_researcher.get(answer.url))
     assert "Its 4 runs start when its task is made" in page and 'data-follow="weights_job-' in page
-    assert "Its task is being made" in shown(as_researcher.get("/experiments/claims"))
+    assert "Its task is being made" in page_html(as_researcher.get("/experiments/claims"))
     made(WeightsJob.objects.get())
     claims.begin(study.pk)
-    page = shown(as_researcher.get(FORM))
+    page = page_html(as_researcher.get(FORM))
     assert "Start with its task" in page and "claim-faults v1" in page
-    assert "0 of 4 runs have finished" in shown(as_researcher.get(answer.url))
+    assert "0 of 4 runs have finished" in page_html(as_researcher.get(answer.url))
     wrong = as_researcher.post(FORM, {**sent, "seeds": "1", "key": "b"})
-    assert wrong.status_code == 422 and "one seed does not show how much seeds differ" in shown(wrong)
+    assert wrong.status_code == 422 and "one seed does not show how much seeds differ" in page_html(wrong)
 
 
 @pytest.mark.parametrize("own", ["1", ""])
@@ -323,12 +323,12 @@ def test_settings_that_no_database_holds_are_told_at_the_form(as_researcher, own
 
 
 def test_a_claim_about_given_data_offers_no_task(as_researcher):
-    page = shown(as_researcher.get("/experiments/claims/toggle_smollm/new"))
+    page = page_html(as_researcher.get("/experiments/claims/toggle_smollm/new"))
     assert "Make its task" not in page and "Launch all runs" in page
     assert "Requirements</h2>" in page and "python -m trainer models prepare" in page and "demo/prompts.jsonl" in page
-    page = shown(as_researcher.get("/experiments/claims/rubric_pairs/new"))
+    page = page_html(as_researcher.get("/experiments/claims/rubric_pairs/new"))
     assert "demo/rubric_pairs.jsonl" in page and "claims rubric_pairs --size demo" in page
-    page = shown(as_researcher.get(f"{FORM}?size=demo"))
+    page = page_html(as_researcher.get(f"{FORM}?size=demo"))
     assert "Make its task" not in page
 
 
@@ -357,10 +357,10 @@ def test_how_far_teaching_is_stands_on_the_page_and_in_the_api(as_researcher, ap
     assert process.post(phase="teaching the model", steps=steps).status_code == 200
     assert api.get(f"/claims/{study.pk}").json()["making"]["steps"] == steps
     for page in (f"/experiments/claims/{study.pk}", f"/jobs/{job.pk}"):
-        text = shown(as_researcher.get(page))
+        text = page_html(as_researcher.get(page))
         assert "340 of 1,200 steps" in text and "about 1:15 min left" in text and 'max="1200"' in text
     assert process.post(phase="teaching the model", steps={**steps, "seconds_left": None}).status_code == 200
-    assert "min left" not in shown(as_researcher.get(f"/experiments/claims/{study.pk}"))
+    assert "min left" not in page_html(as_researcher.get(f"/experiments/claims/{study.pk}"))
     assert process.post(steps={"done": -1, "total": 5}).status_code == 422
     assert process.post(state="failed", reason="no more memory").status_code == 200
     assert api.get(f"/claims/{study.pk}").json()["making"]["steps"] is None

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.concurrency import concurrently
-from tests.pages import shown
+from tests.pages import page_html
 from tests.team import browser
 from trainer.config import ConfigInvalid
 from trainer.contracts import Preference, Reason, Response
@@ -81,7 +81,7 @@ def test_policies_wait_for_their_judges_and_are_rewarded_by_them(team, study, fi
     assert part(row, "outcome_policy", 1).run is None, "its judge is not there yet"
     finish(launched.run, **{"eval/rubric_score": 0.9, "eval/length": 4.0})
     assert part(row, "hybrid_policy", 1).measures["eval/rubric_score:last"] == 0.9
-    page = shown(browser(team.researcher).get(f"/experiments/claims/{row.pk}"))
+    page = page_html(browser(team.researcher).get(f"/experiments/claims/{row.pk}"))
     assert "2 of 8 runs have finished" in page and "Waits until outcome_judge, seed 0 has finished" in page
 
 
@@ -138,7 +138,7 @@ def test_a_judge_that_left_no_model_refuses_its_policy_in_words(study, finish, t
     finish(judge, leaves=False)
     rounds.take_up(judge.id)
     assert part(row, "hybrid_policy", 0).step.state == "refused"
-    page = shown(browser(team.researcher).get(f"/experiments/claims/{row.pk}"))
+    page = page_html(browser(team.researcher).get(f"/experiments/claims/{row.pk}"))
     assert "hybrid_judge, seed 0 has left no judge that can be asked" in page and "Refused" in page
 
 

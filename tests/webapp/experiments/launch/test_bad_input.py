@@ -27,7 +27,7 @@ from webapp.judging.models import Judge, JudgeVersion
 from webapp.weights.models import WeightsJob
 
 from ..conftest import make_version
-from .test_forms import posted
+from .test_forms import form_fields
 
 OVERLONG = {"kind": "overlong", "soft_tokens": 20}
 
@@ -219,7 +219,7 @@ def test_an_expression_that_cannot_be_computed(launch, as_researcher, team, vers
     assert words in refused(launch, "reward_expression", **given)
     form = RunForm.blank(team.researcher)
     form.raw |= given["config"]
-    page = as_researcher.post("/runs/new", posted(form.group)).content.decode()
+    page = as_researcher.post("/runs/new", form_fields(form.group)).content.decode()
     assert words in page, "the form says it beside the field while it is typed"
 
 
@@ -267,7 +267,7 @@ def test_a_reward_model_with_another_tokenizer(launch, team, api, version, model
     assert words in refused(launch, "rewards.0.model", **rewarded(part))
     form = RunForm.blank(team.researcher)
     form.raw |= rewarded(part)["config"]
-    assert words in browser(team.researcher).post("/runs/new", posted(form.group)).content.decode()
+    assert words in browser(team.researcher).post("/runs/new", form_fields(form.group)).content.decode()
     asked = {"kind": "score", "model": reward.pk, "dataset_version": version.pk}
     (field,) = api.post("/weights-jobs", asked).json()["error"]["fields"]
     assert field["path"] == "model" and words in field["message"]

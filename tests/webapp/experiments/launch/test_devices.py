@@ -4,7 +4,7 @@ device.
 
 import pytest
 
-from tests.pages import shown
+from tests.pages import page_html
 from trainer.config import ConfigInvalid
 from trainer.devices import CHOICE
 from webapp.core.distributed import cluster
@@ -73,5 +73,5 @@ def test_what_the_process_says_is_kept_and_shown(trainer, run, client, team):
     run.refresh_from_db()
     assert (run.learner_device, run.sampler_device) == (H100, f"vLLM, {H100}")
     client.force_login(team.researcher.user)
-    page = shown(client.get(f"/runs/{run.id}"))
+    page = page_html(client.get(f"/runs/{run.id}"))
     assert f"Trains on {H100} · samples on vLLM, {H100} </p>" in page

@@ -27,7 +27,7 @@ from webapp.inference.models import RegisteredModel
 from workers import upkeep
 
 from ..conftest import make_version
-from .test_forms import posted
+from .test_forms import form_fields
 
 WRONG = {"steps": 4, "optim": {"lr": "fast"}, "rewards": 7, "no_such": [1, {"a": None}]}
 
@@ -251,7 +251,7 @@ def test_over_the_api(as_researcher, version, model, as_reviewer):
 
 def fields_of(form: RunForm, **changes) -> dict[str, str]:
     own = {"recipe": form.recipe, "key": form.key, "dataset": form.dataset, "name": form.name, "retries": form.retries}
-    return own | {"experiment": form.experiment} | posted(form.group, **changes)
+    return own | {"experiment": form.experiment} | form_fields(form.group, **changes)
 
 
 def test_from_the_form_to_the_line(as_researcher, as_reviewer, team, version, model):

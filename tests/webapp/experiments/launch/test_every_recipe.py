@@ -9,7 +9,7 @@ from webapp.experiments.models import Run
 from webapp.experiments.recipes import gallery
 
 from ..conftest import Trainer, make_version
-from .test_forms import posted
+from .test_forms import form_fields
 
 ANSWERS = (Response(id="a", text="Red."), Response(id="b", text="Seven."))
 
@@ -32,7 +32,7 @@ def test_from_form_to_launch_to_ingest_to_page(recipe, version, model, team, as_
     assert card.fit.ok and card.fit.held_out
     form = RunForm.blank(team.researcher, recipe.name)
     assert form.dataset == f"{version.dataset_id}:1" and form.check(), form.problems
-    post = posted(form.group) | {"recipe": recipe.name, "dataset": form.dataset, "action": "launch"}
+    post = form_fields(form.group) | {"recipe": recipe.name, "dataset": form.dataset, "action": "launch"}
     answer = as_researcher.post("/runs/new", post)
     assert answer.status_code == 302, answer.context["form"].problems
     run = Run.objects.get()

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from tests.pages import shown
+from tests.pages import page_html
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from trainer.config import resolve
 from webapp.experiments.launch import expected
@@ -124,7 +124,7 @@ def test_the_form_shows_both_and_costs_the_same_for_any_number_of_runs(team, lau
         asked(launch, grader)
     assert page() == few
     newest = Run.objects.latest("id")
-    seen = shown(as_researcher.get("/runs/new?recipe=policy"))
+    seen = page_html(as_researcher.get("/runs/new?recipe=policy"))
     assert f'href="/runs/{newest.pk}"' in seen and "of the same recipe and model" in seen
 
 

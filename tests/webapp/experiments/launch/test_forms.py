@@ -21,7 +21,7 @@ def tree():
     return Tree(RECIPES["policy"].schema.model_json_schema())
 
 
-def posted(group, **changes) -> dict[str, str]:
+def form_fields(group, **changes) -> dict[str, str]:
     """The fields that a browser sends for the drawn group. `changes` replaces some by path (`__` for a dot); None leaves one out."""
     found = {}
 
@@ -44,7 +44,7 @@ def posted(group, **changes) -> dict[str, str]:
 
 def test_the_defaults_survive_a_round_through_the_browser(tree):
     defaults = tree.defaults()
-    read = tree.read(posted(tree.draw(defaults, {})))
+    read = tree.read(form_fields(tree.draw(defaults, {})))
     assert resolve("policy", read) == resolve("policy", {})
 
 
@@ -61,7 +61,7 @@ def test_every_default_of_the_schema_is_shown(tree):
 
 
 def test_what_is_not_a_number_stays_as_typed_and_is_refused_at_its_field(team, version, model, tree):
-    form = RunForm.posted(team.researcher, posted(tree.draw(tree.defaults(), {}), optim__lr="fast", steps=""))
+    form = RunForm.posted(team.researcher, form_fields(tree.draw(tree.defaults(), {}), optim__lr="fast", steps=""))
     assert not form.check()
     assert {"optim.lr", "steps"} <= set(form.problems)
     inputs = {item.path: item for group in [form.group, *form.group.groups] for item in group.inputs}
@@ -69,16 +69,16 @@ def test_what_is_not_a_number_stays_as_typed_and_is_refused_at_its_field(team, v
 
 
 def test_an_optional_section_is_off_when_its_switch_is(tree):
-    post = posted(tree.draw(tree.defaults(), {}))
+    post = form_fields(tree.draw(tree.defaults(), {}))
     del post["scaffold.__on"]
     assert tree.read(post)["scaffold"] is None
 
 
 def test_parts_of_the_reward_are_added_and_removed(team, tree):
-    post = posted(tree.draw(tree.defaults(), {})) | {"action": "add:rewards"}
+    post = form_fields(tree.draw(tree.defaults(), {})) | {"action": "add:rewards"}
     more = RunForm.posted(team.researcher, post)
     assert len(more.raw["rewards"]) == 2
-    less = RunForm.posted(team.researcher, posted(more.group) | {"action": "remove:rewards.0"})
+    less = RunForm.posted(team.researcher, form_fields(more.group) | {"action": "remove:rewards.0"})
     assert len(less.raw["rewards"]) == 1
     RunForm.posted(team.researcher, post | {"action": "add:steps"})  # steps is not a list, so nothing happens
     RunForm.posted(team.researcher, post | {"action": "remove:rewards.9"})
@@ -93,12 +93,12 @@ PARTS = [
 
 def test_parts_of_every_kind_survive_a_round_through_the_browser(tree):
     raw = resolve("policy", {"rewards": PARTS}).model_dump(mode="json")
-    assert resolve("policy", tree.read(posted(tree.draw(raw, {})))).model_dump(mode="json") == raw
+    assert resolve("policy", tree.read(form_fields(tree.draw(raw, {})))).model_dump(mode="json") == raw
 
 
 def test_a_part_becomes_one_of_another_kind_and_keeps_what_both_have(team, tree):
     raw = resolve("policy", {"rewards": PARTS}).model_dump(mode="json")
-    post = posted(tree.draw(raw, {})) | {"rewards.0.__drawn": "overlong", "rewards.0.kind": "verifier"}
+    post = form_fields(tree.draw(raw, {})) | {"rewards.0.__drawn": "overlong", "rewards.0.kind": "verifier"}
     first = RunForm.posted(team.researcher, post).raw["rewards"][0]
     kept: Any = resolve("policy", {"rewards": [{"kind": "verifier", "name": "length", "weight": 0.5}]})
     assert first == kept.rewards[0].model_dump(mode="json")
@@ -132,7 +132,7 @@ def test_what_was_mended_is_no_problem_any_more(team, version, model, tree):
 
 
 def test_form_and_json_hold_the_same_config(team, tree):
-    form = RunForm.posted(team.researcher, posted(tree.draw(tree.defaults(), {}), steps="7") | {"action": "json"})
+    form = RunForm.posted(team.researcher, form_fields(tree.draw(tree.defaults(), {}), steps="7") | {"action": "json"})
     assert form.as_json
     back = RunForm.posted(team.researcher, {"mode": "json", "json": form.json_text, "action": "form"})
     assert not back.as_json and back.raw == form.raw
@@ -161,7 +161,7 @@ def test_derived_numbers_follow_the_config_and_admit_what_they_do_not_know(team,
 
 
 def test_launching_goes_to_the_run_and_the_same_form_launches_once(as_researcher, version, model, tree):
-    post = posted(tree.draw(tree.defaults(), {}), steps="3") | {
+    post = form_fields(tree.draw(tree.defaults(), {}), steps="3") | {
         "dataset": f"{version.dataset_id}:1",
         "action": "launch",
         "key": "k1",
@@ -172,7 +172,7 @@ def test_launching_goes_to_the_run_and_the_same_form_launches_once(as_researcher
 
 
 def test_a_wrong_form_comes_back_with_its_errors_and_loses_nothing(as_researcher, version, model, tree):
-    post = posted(tree.draw(tree.defaults(), {}), optim__minibatch_size="5", rollout__temperature="warm")
+    post = form_fields(tree.draw(tree.defaults(), {}), optim__minibatch_size="5", rollout__temperature="warm")
     answer = as_researcher.post(
         "/runs/new", post | {"dataset": f"{version.dataset_id}:1", "name": "try", "action": "launch"}
     )
@@ -184,7 +184,7 @@ def test_a_wrong_form_comes_back_with_its_errors_and_loses_nothing(as_researcher
 
 
 def test_a_sampler_that_is_not_installed_is_said_at_its_field(as_researcher, version, model, tree, vllm_environment):
-    post = posted(tree.draw(tree.defaults(), {}), sampler__kind="vllm")
+    post = form_fields(tree.draw(tree.defaults(), {}), sampler__kind="vllm")
     answer = as_researcher.post("/runs/new", post | {"dataset": f"{version.dataset_id}:1", "action": "launch"})
     shown = answer.content.decode()
     assert answer.status_code == 422 and not Run.objects.exists()
@@ -197,7 +197,9 @@ def test_a_sampler_that_is_not_installed_is_said_at_its_field(as_researcher, ver
 def test_a_fork_is_filled_in_and_marks_what_changed(as_researcher, run, tree):
     shown = as_researcher.get(f"/runs/{run.id}/fork").content.decode()
     assert 'name="steps" value="4"' in shown and "is-changed" not in shown
-    post = posted(tree.draw(run.config, {}, run.config), steps="8") | {"dataset": f"{run.dataset_version.dataset_id}:1"}
+    post = form_fields(tree.draw(run.config, {}, run.config), steps="8") | {
+        "dataset": f"{run.dataset_version.dataset_id}:1"
+    }
     assert "was 4" in as_researcher.post(f"/runs/{run.id}/fork", post).content.decode()
     answer = as_researcher.post(f"/runs/{run.id}/fork", post | {"action": "launch"})
     assert Run.objects.get(id=answer["Location"].rsplit("/", 1)[1]).forked_from_id == run.id
@@ -215,7 +217,7 @@ def test_a_copy_of_a_run_of_an_older_version_means_what_that_run_meant(as_resear
     shown = as_researcher.get(f"/runs/{run.id}/fork").content.decode()
     assert "is-changed" not in shown and "unjudged" in shown
     form = RunForm.of_run(team.researcher, run)
-    post = posted(form.group) | {"recipe": "policy", "dataset": form.dataset, "action": "launch"}
+    post = form_fields(form.group) | {"recipe": "policy", "dataset": form.dataset, "action": "launch"}
     if as_json:
         form._press("json")
         post = {name: post[name] for name in ("recipe", "dataset", "action")} | {"mode": "json", "json": form.json_text}
@@ -228,7 +230,7 @@ def test_a_copy_of_a_run_of_an_older_version_means_what_that_run_meant(as_resear
 
 
 def test_a_dataset_of_another_workspace_cannot_be_named(team, version, model, tree):
-    post = posted(tree.draw(tree.defaults(), {})) | {"dataset": f"{version.dataset_id}:1"}
+    post = form_fields(tree.draw(tree.defaults(), {})) | {"dataset": f"{version.dataset_id}:1"}
     form = RunForm.posted(team.outsider, post)
     assert not form.check() and "dataset" in form.problems
 
@@ -240,7 +242,7 @@ def knobs(group) -> dict[str, str]:
 
 
 def test_another_objective_brings_its_own_knobs_and_their_defaults(team, version, model, tree):
-    post = posted(tree.draw(tree.defaults(), {})) | {"objective.__drawn": "grpo", "objective.name": "gspo"}
+    post = form_fields(tree.draw(tree.defaults(), {})) | {"objective.__drawn": "grpo", "objective.name": "gspo"}
     drawn = knobs(RunForm.posted(team.researcher, post).group)
     assert (drawn["name"], drawn["eps_low"], drawn["eps_high"]) == ("gspo", "0.0003", "0.0004")
     post["objective.name"] = "oapl"
@@ -248,7 +250,7 @@ def test_another_objective_brings_its_own_knobs_and_their_defaults(team, version
 
 
 def test_what_was_typed_comes_along_where_the_other_objective_has_it(team, tree):
-    post = posted(tree.draw(tree.defaults(), {})) | {"objective.__drawn": "grpo", "objective.eps_low": "0.1"}
+    post = form_fields(tree.draw(tree.defaults(), {})) | {"objective.__drawn": "grpo", "objective.eps_low": "0.1"}
     drawn = knobs(RunForm.posted(team.researcher, post | {"objective.name": "icepop"}).group)
     assert (drawn["eps_low"], drawn["eps_high"], drawn["pop_high"]) == ("0.1", "0.28", "2")
     assert "eps_low" not in knobs(RunForm.posted(team.researcher, post | {"objective.name": "kimi"}).group)
@@ -258,12 +260,12 @@ def test_what_was_typed_comes_along_where_the_other_objective_has_it(team, tree)
 def test_every_objective_survives_a_round_through_the_browser(tree, name):
     given = {"name": name, "teacher": "big"} if name == "distill" else {"name": name}
     config = resolve("policy", {"objective": given, "scaffold": None})
-    read = tree.read(posted(tree.draw(config.model_dump(mode="json"), {})) | {"objective.__drawn": name})
+    read = tree.read(form_fields(tree.draw(config.model_dump(mode="json"), {})) | {"objective.__drawn": name})
     assert resolve("policy", read) == config
 
 
 def test_an_objective_that_cannot_work_is_refused_at_the_field_that_is_folded_open(team, version, model, tree):
-    post = posted(tree.draw(tree.defaults(), {})) | {"objective.__drawn": "grpo", "objective.name": "icepop"}
+    post = form_fields(tree.draw(tree.defaults(), {})) | {"objective.__drawn": "grpo", "objective.name": "icepop"}
     form = RunForm.posted(team.researcher, post | {"dataset": f"{version.dataset_id}:1"})
     assert not form.check() and set(form.problems) == {"scaffold.ratio_mode"}
     assert next(child for child in form.group.groups if child.path == "scaffold").advanced_open
@@ -303,7 +305,7 @@ def test_a_new_form_begins_with_what_the_data_has(team, model):
 
 def test_what_a_role_has_of_the_optimiser_for_itself_is_a_field_of_its_own(as_researcher, version, model):
     turns = Tree(RECIPES["alternating"].schema.model_json_schema())
-    plain = posted(turns.draw(turns.defaults(), {}))
+    plain = form_fields(turns.draw(turns.defaults(), {}))
     assert plain["writer.optim.lr"] == "" and resolve("alternating", turns.read(plain)) == resolve("alternating", {})
     read = turns.read(plain | {"writer.optim.lr": "7e-4", "judge.optim.minibatch_size": "7"})
     made: Any = resolve("alternating", read)

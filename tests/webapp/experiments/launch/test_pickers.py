@@ -20,7 +20,7 @@ from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.models import Judge, JudgeVersion
 
 from ..conftest import make_version
-from .test_forms import posted
+from .test_forms import form_fields
 
 
 def judge(team, name="Grader", kind="criterion", endpoint="here", **fields) -> JudgeVersion:
@@ -91,7 +91,7 @@ def test_another_workspace_offers_nothing_of_ours(team, as_outsider, version, mo
 def test_an_empty_list_says_how_to_get_something(as_researcher, team, version, model, part, field, words):
     form = RunForm.blank(team.researcher)
     form.raw["rewards"] = [part]
-    shown = as_researcher.post("/runs/new", posted(form.group)).content.decode()
+    shown = as_researcher.post("/runs/new", form_fields(form.group)).content.decode()
     text = " ".join(shown.split('id="f-rewards-0-' + field + '-note"')[1].split("</div>")[0].split())
 
     assert words in re.sub(r"<[^>]*>", "", text)
@@ -106,7 +106,7 @@ def test_functions_are_those_that_the_installation_allows(team, version, model, 
 def test_what_is_named_and_gone_stays_and_is_refused_at_its_field(as_researcher, team, version, model):
     form = RunForm.blank(team.researcher)
     form.raw["rewards"] = [{"kind": "rubric", "judge": "Grader v7"}]
-    shown = as_researcher.post("/runs/new", posted(form.group)).content.decode()
+    shown = as_researcher.post("/runs/new", form_fields(form.group)).content.decode()
     assert "Grader v7 (not offered here)" in shown and "no judge version is called" in shown
 
 
@@ -143,7 +143,7 @@ def test_parts_change_places(team, version, model):
     def after(action: str) -> list[str]:
         return [
             part["kind"]
-            for part in RunForm.posted(team.researcher, posted(form.group) | {"action": action}).raw["rewards"]
+            for part in RunForm.posted(team.researcher, form_fields(form.group) | {"action": action}).raw["rewards"]
         ]
 
     assert after("down:rewards.0") == after("up:rewards.1") == ["format", "rubric", "overlong"]
@@ -166,7 +166,7 @@ def test_fields_without_effect_are_not_shown_and_keep_their_values(team, version
     form.raw["runner"] = {**form.raw["runner"], "ahead": 3}
     fields = {each.path: each for each in form.group.every_input()}
     assert not fields["runner.ahead"].shown and not fields["runner.policy"].shown and fields["runner.push_every"].shown
-    assert RunForm.posted(team.researcher, posted(form.group)).raw["runner"]["ahead"] == 3
+    assert RunForm.posted(team.researcher, form_fields(form.group)).raw["runner"]["ahead"] == 3
     form.raw["runner"] |= {"kind": "async"}
     del form.group
     fields = {each.path: each for each in form.group.every_input()}
@@ -201,7 +201,7 @@ def test_a_folded_section_is_told_in_a_line_and_a_problem_opens_it(as_researcher
     assert groups["optim"].folded and not groups["model"].folded
     assert groups["optim"].brief[0] == ("learning rate 0.5", True) and groups["optim"].changes == 1
     assert ("grpo", False) in groups["objective"].brief
-    shown = as_researcher.post("/runs/new", posted(form.group, optim__lr="9")).content.decode()
+    shown = as_researcher.post("/runs/new", form_fields(form.group, optim__lr="9")).content.decode()
     section = shown.split('id="g-optim"')[1]
     assert section.startswith(" open") and "1 problem" in section.split("</summary>")[0]
 
@@ -242,7 +242,7 @@ def test_what_is_known_about_a_judge_stands_beside_it(as_researcher, team, versi
     found = judge(team)
     form = RunForm.blank(team.researcher)
     form.raw["rewards"] = [{"kind": "rubric", "judge": "Grader v1"}]
-    shown = as_researcher.post("/runs/new", posted(form.group)).content.decode()
+    shown = as_researcher.post("/runs/new", form_fields(form.group)).content.decode()
     assert "Nobody has compared this judge" in shown and "/evaluations/new?recipe=criterion_audit" in shown
     cell = {"kind": "estimate", "unit": "share", "tags": [], "value": 0.8, "low": 0.7, "high": 0.9, "n": 120}
     Evaluation.objects.create(
@@ -257,7 +257,7 @@ def test_what_is_known_about_a_judge_stands_beside_it(as_researcher, team, versi
         },
     )
     cache.clear()
-    shown = as_researcher.post("/runs/new", posted(form.group)).content.decode()
+    shown = as_researcher.post("/runs/new", form_fields(form.group)).content.decode()
     panel = shown.split('class="licence"')[1].split("</aside>")[0]
     for words in ("Against people", "80.0", "n 120", "below", "People agree with each other more often"):
         assert words in panel, panel

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.pages import shown
+from tests.pages import page_html
 from trainer.config import RECIPES
 from trainer.contracts import Preference, Reason
 from webapp.experiments.launch.forms import RunForm
@@ -12,7 +12,7 @@ from webapp.experiments.models import Run
 
 from ..conftest import make_version
 from .test_every_recipe import ANSWERS
-from .test_forms import posted
+from .test_forms import form_fields
 
 PRESETS = [(recipe, preset) for recipe in RECIPES.values() for preset in recipe.presets]
 
@@ -27,7 +27,11 @@ def version(team):
 
 
 def press(team, form, action, **changed):
-    post = posted(form.group, **changed) | {"recipe": form.recipe, "dataset": form.dataset, "filled": form.filled_json}
+    post = form_fields(form.group, **changed) | {
+        "recipe": form.recipe,
+        "dataset": form.dataset,
+        "filled": form.filled_json,
+    }
     return RunForm.posted(team.researcher, post | {"action": action})
 
 
@@ -62,12 +66,12 @@ def test_it_says_what_it_has_changed_marks_it_and_takes_it_back(team, version, m
 )
 def test_what_no_page_sends_undoes_nothing(team, version, model, sent):
     blank = RunForm.blank(team.researcher)
-    post = posted(blank.group) | {"recipe": "policy", "dataset": blank.dataset, "filled": sent, "action": "undo"}
+    post = form_fields(blank.group) | {"recipe": "policy", "dataset": blank.dataset, "filled": sent, "action": "undo"}
     assert RunForm.posted(team.researcher, post).raw | blank.raw == RunForm.posted(team.researcher, post).raw
 
 
 def test_page_api_and_form_have_the_same(team, version, model, as_researcher, api):
-    seen = shown(as_researcher.get("/runs/new?recipe=judge"))
+    seen = page_html(as_researcher.get("/runs/new?recipe=judge"))
     told = api.get("/recipes/judge").json()["presets"]
     assert [each["name"] for each in told] == [preset.name for preset in RECIPES["judge"].presets]
     assert all(each["title"] in seen for each in told)

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from tests.concurrency import concurrently
-from tests.pages import shown
+from tests.pages import page_html
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
 from webapp.experiments.launch.forms import RunForm
@@ -155,7 +155,7 @@ def test_by_the_page_and_the_api(run, as_researcher, as_annotator, as_outsider):
         post(url, {"stop_early": given | wrong}, status=422)
     post(url, {"stop_early": None}, client=as_annotator, status=403)
     post(url, {"stop_early": None}, client=as_outsider, status=404)
-    html = shown(as_researcher.get(f"/runs/{run.id}"))
+    html = page_html(as_researcher.get(f"/runs/{run.id}"))
     assert "Stops early if eval/rubric_score does not improve by more than 0.001 in 5 evaluations" in html
     as_researcher.post(
         page, {"early_metric": KEY, "early_patience": "7", "early_delta": "0,5", "early_better": "lower"}

@@ -11,7 +11,7 @@ from django.http import Http404
 from django.utils import timezone
 
 from tests.timeouts import SECONDS
-from tests.webapp.webhooks.told import listen, told
+from tests.webapp.webhooks.hooks import announced_events, listen
 from trainer.config import ConfigInvalid
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
@@ -248,18 +248,18 @@ def test_of_many_stops_at_once_one_is_written_down(run, team):
 def test_webhooks_hear_of_a_runs_end_once_and_in_the_same_transaction(run, trainer, team):
     listen(team.owner)
     assert trainer.post(trainer.event("state", state="finished")).status_code == 200
-    [(event, facts)] = told()
+    [(event, facts)] = announced_events()
     assert (event, facts["run"], facts["attempt"], facts["recipe"]) == ("run.finished", run.id, 1, "policy")
     run.refresh_from_db()
     assert not states.move(run, "failed")
-    assert len(told()) == 1
+    assert len(announced_events()) == 1
 
 
 def test_webhooks_hear_why_a_run_failed_or_was_stopped(launch, team):
     listen(team.owner)
     states.move(launch(), "failed", reason="Ray refused the job.")
     lifecycle.stop(team.researcher, launch())
-    assert [(event, facts["reason"]) for event, facts in told()] == [
+    assert [(event, facts["reason"]) for event, facts in announced_events()] == [
         ("run.failed", "Ray refused the job."),
         ("run.stopped", "Stopped before it started"),
     ]

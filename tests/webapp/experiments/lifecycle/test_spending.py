@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from tests.concurrency import concurrently
-from tests.pages import shown
+from tests.pages import page_html
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
@@ -117,7 +117,7 @@ def test_by_the_page_and_the_api(run, judge, as_researcher, as_annotator, as_out
     assert (told["judge_token_limit"], told["judge_money_limit"]) == (5000, 2.5)
     for wrong in ({"budget_tokens": 900}, {"budget_money": 1.5}, {"budget_tokens": 0}, {"tokens": 5}):
         assert as_researcher.post(url, wrong, content_type="application/json").status_code == 422, wrong
-    html = shown(as_researcher.get(f"/runs/{run.id}"))
+    html = page_html(as_researcher.get(f"/runs/{run.id}"))
     assert "900 of 5,000 tokens used, cost 1.5000 of 2.5000" in html
     as_researcher.post(page, {"budget_tokens": "6,000", "budget_money": ""})
     assert (fresh(run).judge_token_limit, fresh(run).judge_money_limit) == (6000, None)

@@ -4,7 +4,7 @@ import pytest
 from django.utils import timezone
 
 from tests.concurrency import concurrently
-from tests.pages import shown
+from tests.pages import page_html
 from trainer.config import RECIPES
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
@@ -126,7 +126,7 @@ def test_by_the_page_and_the_api(live, run, as_researcher, as_annotator, as_outs
     assert as_researcher.get(url).json() == {"token_limit": 5000, "generated_tokens": 900}
     assert as_annotator.get(url).status_code == 403
     assert as_outsider.get(url).status_code == 404
-    html = shown(as_researcher.get(f"/runs/{run.id}"))
+    html = page_html(as_researcher.get(f"/runs/{run.id}"))
     assert "Token limit: 900 of 5,000 tokens generated" in html and "Token limit…" in html
     as_researcher.post(page, {"tokens": "6,000"})
     for odd in ("nan", "-1", "soon", "0", "900", "9" * 16):
@@ -140,7 +140,7 @@ def test_by_the_page_and_the_api(live, run, as_researcher, as_annotator, as_outs
 
 def test_the_page_of_a_recipe_that_samples_nothing_does_not_offer_it(run, as_researcher):
     set_row(run, recipe="sft")
-    html = shown(as_researcher.get(f"/runs/{run.id}"))
+    html = page_html(as_researcher.get(f"/runs/{run.id}"))
     assert "Time limit…" in html and "Token limit" not in html
     url = f"/api/v1/runs/{run.id}/tokens"
     assert as_researcher.get(url).json() == {"token_limit": None, "generated_tokens": None}

@@ -30,10 +30,10 @@ STEPS = (1, 2, 3, 4)
 
 @pytest.fixture
 def old(launch) -> Run:
-    return ended(launch())
+    return make_ended_run(launch())
 
 
-def ended(run: Run, days: int = 40) -> Run:
+def make_ended_run(run: Run, days: int = 40) -> Run:
     """A run of four checkpoints of 3 bytes that ended so long ago. The second is the best."""
     for step in STEPS:
         path = f"checkpoints/step-{step:06d}"
@@ -51,7 +51,7 @@ def rule(team, days=30) -> CheckpointRule:
     return services.change(team.owner, True, days)
 
 
-def kept(run: Run) -> list[int]:
+def checkpoints_left(run: Run) -> list[int]:
     return [row.step for row in starting_points.checkpoints(run)][::-1]
 
 
@@ -65,10 +65,10 @@ def test_the_last_and_the_best_stay_and_each_deletion_is_in_the_audit_log(team, 
     assert (found.runs, found.checkpoints, found.bytes, found.whole) == (1, 2, 6, True)
     assert dict(found.kept) == {"best": 1, "last": 1}
     services.work()
-    assert kept(old) == [1, 2, 3, 4]  # nobody has switched it on
+    assert checkpoints_left(old) == [1, 2, 3, 4]  # nobody has switched it on
     row = rule(team)
     services.work()
-    assert kept(old) == [2, 4] and on_disk(old) == [1, 2, 3, 4]
+    assert checkpoints_left(old) == [2, 4] and on_disk(old) == [1, 2, 3, 4]
     services.work()
     assert on_disk(old) == [2, 4]
     told = AuditEntry.objects.filter(action="checkpoint.deleted", actor=None).order_by("id")
@@ -80,11 +80,11 @@ def test_the_last_and_the_best_stay_and_each_deletion_is_in_the_audit_log(team, 
 
 @pytest.mark.django_db
 def test_young_runs_and_runs_under_way_lose_nothing(team, launch):
-    young, running = ended(launch(), days=29), ended(launch())
+    young, running = make_ended_run(launch(), days=29), make_ended_run(launch())
     Run.objects.filter(pk=running.pk).update(state="running")
     rule(team)
     services.work()
-    assert kept(young) == kept(running) == list(STEPS)
+    assert checkpoints_left(young) == checkpoints_left(running) == list(STEPS)
 
 
 def marked(team, run):
@@ -132,7 +132,7 @@ def test_a_run_that_something_needs_keeps_all(team, old, needed, why):
     needed(team, old)
     rule(team)
     services.work()
-    assert kept(old) == list(STEPS) and preview(team.workspace.pk, 30).checkpoints == 0
+    assert checkpoints_left(old) == list(STEPS) and preview(team.workspace.pk, 30).checkpoints == 0
     assert preview(team.workspace.pk, 30).kept[why] == 2
 
 
@@ -156,7 +156,7 @@ def test_a_checkpoint_that_something_needs_stays(team, old, needed):
     needed(team, old)
     rule(team)
     services.work()
-    assert kept(old) == [1, 2, 4] and preview(team.workspace.pk, 30).kept[needed.__name__] == 1
+    assert checkpoints_left(old) == [1, 2, 4] and preview(team.workspace.pk, 30).kept[needed.__name__] == 1
 
 
 @pytest.mark.django_db
@@ -166,10 +166,10 @@ def test_what_is_no_longer_needed_goes_in_a_later_round(team, old):
     services.work()
     WeightsJob.objects.update(state="failed")
     services.work()
-    assert kept(old) == [1, 2, 4]  # the next round is not due yet
+    assert checkpoints_left(old) == [1, 2, 4]  # the next round is not due yet
     CheckpointRule.objects.update(next_at=timezone.now())
     services.work()
-    assert kept(old) == [2, 4]
+    assert checkpoints_left(old) == [2, 4]
 
 
 @pytest.mark.django_db
@@ -178,12 +178,12 @@ def test_a_rule_that_is_switched_off_deletes_nothing_more(team, old):
     services.change(team.owner, False, 30)
     assert services.delete(row, old.pk) == 0
     services.work()
-    assert kept(old) == list(STEPS)
+    assert checkpoints_left(old) == list(STEPS)
 
 
 @pytest.mark.django_db
 def test_a_run_that_cannot_be_looked_at_keeps_no_other_run_waiting(team, launch, monkeypatch):
-    broken, other = ended(launch()), ended(launch())
+    broken, other = make_ended_run(launch()), make_ended_run(launch())
     find = candidates.find
 
     def found(runs):
@@ -194,21 +194,21 @@ def test_a_run_that_cannot_be_looked_at_keeps_no_other_run_waiting(team, launch,
     monkeypatch.setattr(candidates, "find", found)
     rule(team)
     services.work()
-    assert (kept(broken), kept(other)) == ([1, 2, 3, 4], [2, 4])
+    assert (checkpoints_left(broken), checkpoints_left(other)) == ([1, 2, 3, 4], [2, 4])
     assert CheckpointRule.objects.get().next_at > timezone.now(), "the round has come to its end"
 
 
 def test_a_round_goes_on_piece_by_piece_and_other_workspaces_are_not_touched(team, launch, monkeypatch):
     monkeypatch.setattr(services, "PIECE", 2)
-    runs = [ended(launch()) for _ in range(5)]
+    runs = [make_ended_run(launch()) for _ in range(5)]
     services.change(team.outsider, True, 30)
     services.work()
-    assert {tuple(kept(run)) for run in runs} == {STEPS}
+    assert {tuple(checkpoints_left(run)) for run in runs} == {STEPS}
     rule(team)
     left = []
     for _ in range(3):
         services.work()
-        left.append(sum(len(kept(run)) for run in runs))
+        left.append(sum(len(checkpoints_left(run)) for run in runs))
     assert left == [16, 12, 10]
 
 
@@ -219,7 +219,7 @@ def test_a_checkpoint_that_a_run_writes_again_is_there_again(team, old):
     data = ArtifactData(role="checkpoint", path="checkpoints/step-000001", bytes=3, digest="d" * 64)
     bulk.upsert_artifacts(old.pk, [bulk.ArtifactRow(1, data)])
     services.work()
-    assert 1 in kept(old) and 1 in on_disk(old)
+    assert 1 in checkpoints_left(old) and 1 in on_disk(old)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -240,14 +240,14 @@ def test_a_model_that_is_registered_meanwhile_wins(team, old):
             time.sleep(0.01)
         assert not counts
     thread.join()
-    assert counts == [1] and kept(old) == [1, 2, 4]
+    assert counts == [1] and checkpoints_left(old) == [1, 2, 4]
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_fork_at_the_same_moment_has_the_checkpoint_or_is_refused(team, launch):
     row, outcomes = rule(team), set()
     for _ in range(6):
-        run = ended(launch())
+        run = make_ended_run(launch())
 
         def forks(run=run):
             try:
@@ -262,7 +262,7 @@ def test_a_fork_at_the_same_moment_has_the_checkpoint_or_is_refused(team, launch
             assert deleted == 2
         else:
             assert (artifacts.folder(fork.pk) / "checkpoints/step-000001/state.json").read_text() == "1"
-            assert deleted == 1 and 1 in kept(run)
+            assert deleted == 1 and 1 in checkpoints_left(run)
     assert outcomes <= {1, 2}
 
 
@@ -294,7 +294,7 @@ def test_the_api_has_the_rule_the_preview_and_the_mark(team, old):
     assert ApiClient(team.reviewer).get(f"/runs/{old.pk}/keep-checkpoints").json() == {"keep": True}
     assert ApiClient(team.reviewer).put(f"/runs/{old.pk}/keep-checkpoints", {"keep": False}).status_code == 403
     services.work()
-    assert kept(old) == list(STEPS)
+    assert checkpoints_left(old) == list(STEPS)
 
 
 @pytest.mark.django_db

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.pages import shown
+from tests.pages import page_html
 from trainer.contracts import Example as Record
 from webapp.datasets.curation import near_leak_search
 from webapp.datasets.leakage import near_leaks
@@ -72,7 +72,7 @@ def test_a_run_is_told_before_its_launch(team, seen, api, as_researcher, monkeyp
     monkeypatch.setattr(near_leaks, "enqueue", lambda name, *args: asked.append(args))
     version = version_of(team.researcher, "next", train=["x y z"], heldout=[text(1), f"{text(3)} please", "new"])
     address = f"/runs/new?recipe=sft&dataset={version.dataset_id}:1&at.model.name=twice"
-    page = shown(as_researcher.get(address))
+    page = page_html(as_researcher.get(address))
     assert "<strong>1 held-out example of next v1</strong> has its prompt" in page and "in first v1" in page
     assert (
         "a held-out prompt of next v1 is nearly the same as one that is trained on in second v1. A job is looking"
@@ -85,7 +85,7 @@ def test_a_run_is_told_before_its_launch(team, seen, api, as_researcher, monkeyp
     assert [(leak["train"]["name"], leak["prompts"]) for leak in told["leaks"]] == [("first", 1)]
     alike = {each["train"]["name"]: (each["known"], each["prompts"]) for each in told["near"]}
     assert alike == {"next": (True, 0), "first": (True, 0), "second": (True, 1)}
-    page = shown(as_researcher.get(address))
+    page = page_html(as_researcher.get(address))
     assert "1 held-out prompt of next v1 is nearly the same as one that is trained on in second v1" in page
     assert api.post("/recipes/sft/check", {"config": {}}).json()["leaks"] is None
     assert api.post("/recipes/sft/check", {"config": {}, "dataset": 10**9}).status_code == 422
@@ -97,7 +97,7 @@ def test_an_evaluation_is_told_before_it_starts_and_with_its_result(team, seen, 
     version = version_of(team.researcher, "tried", train=[text(2)], heldout=[text(3), "new"])
     config = {"writers": [{"model": seen.pk}], "max_new_tokens": 16}
     query = f"recipe=generate&dataset={version.dataset_id}:1"
-    page = shown(as_researcher.get(f"/evaluations/new?{query}&at.writers.0.model={seen.pk}"))
+    page = page_html(as_researcher.get(f"/evaluations/new?{query}&at.writers.0.model={seen.pk}"))
     assert "<strong>1 example of tried v1</strong> has its prompt" in page and "in second v1" in page
     row = evaluations.create(team.researcher, recipe="generate", config=config, dataset=version)
     leaks = api.get(f"/evaluations/{row.pk}/leaks").json()["leaks"]
@@ -105,7 +105,7 @@ def test_an_evaluation_is_told_before_it_starts_and_with_its_result(team, seen, 
     row.results = {"headline": {"label": "x", "cell": {"kind": "count", "value": 1, "tags": []}}, "coverage": []}
     row.state = "finished"
     row.save()
-    assert "1 example of tried v1" in shown(as_researcher.get(f"/evaluations/{row.pk}"))
+    assert "1 example of tried v1" in page_html(as_researcher.get(f"/evaluations/{row.pk}"))
     every = evaluations.create(team.researcher, recipe="generate", config={**config, "split": ""}, dataset=version)
     leaks = api.get(f"/evaluations/{every.pk}/leaks").json()["leaks"]
     assert {leak["train"]["name"]: leak["prompts"] for leak in leaks} == {"second": 1, "first": 1}

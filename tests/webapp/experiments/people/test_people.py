@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from tests.pages import shown
+from tests.pages import page_html
 from tests.team import ApiClient, make_team
 from tests.webapp.annotation.answers import annotators, answer, grades
 from tests.webapp.experiments.conftest import Trainer, make_version
@@ -45,7 +45,7 @@ def asking(run, team):
     return run
 
 
-def judged(index: int, met: bool | None = True, source: str = "judge", **fields) -> dict:
+def judged_response(index: int, met: bool | None = True, source: str = "judge", **fields) -> dict:
     """A response with the same verdict of the judge on both criteria."""
     criteria = [
         {"text": each.text, "points": each.points, "kind": each.kind, "verdict": {"criterion_id": each.id, "met": met, "source": source}}
@@ -75,8 +75,8 @@ def asked(asking):
 
 
 def test_judged_responses_become_tasks_of_one_standing_project_blind_to_the_judge(asking, asked):
-    asked(judged(0, True), judged(1, False))
-    asked(judged(0, True), step=2)
+    asked(judged_response(0, True), judged_response(1, False))
+    asked(judged_response(0, True), step=2)
     project = Project.objects.get()
     assert (project.name, project.kind, project.state) == ("Judge against people", "grading", "open")
     assert project.version.counts["examples"] == 3
@@ -95,16 +95,16 @@ def test_judged_responses_become_tasks_of_one_standing_project_blind_to_the_judg
 
 
 def test_what_comes_twice_is_drawn_once_and_asked_once(asking, asked):
-    asked(judged(0), judged(1))
-    asked(judged(0), judged(1))  # with new numbers, like a resumed run that sends a step again
+    asked(judged_response(0), judged_response(1))
+    asked(judged_response(0), judged_response(1))  # with new numbers, like a resumed run that sends a step again
     human_grades.ask(asking.pk)
     assert (GradedResponse.objects.count(), Task.objects.count()) == (2, 2)
 
 
 def test_only_what_a_judge_has_decided_is_asked_and_only_those_criteria(asking, asked):
-    half = judged(3)
+    half = judged_response(3)
     half["criteria"][1]["verdict"]["source"] = "verifier"
-    asked(judged(0, source="verifier"), judged(1, met=None), judged(2, criteria=[]), half)
+    asked(judged_response(0, source="verifier"), judged_response(1, met=None), judged_response(2, criteria=[]), half)
     row = GradedResponse.objects.get()
     assert (row.index, row.verdicts) == (3, {"c1": True})
     assert [each["id"] for each in row.task.example.content["rubric"]["criteria"]] == ["c1"]
@@ -113,7 +113,7 @@ def test_only_what_a_judge_has_decided_is_asked_and_only_those_criteria(asking, 
 def test_the_draw_depends_on_seed_and_place_alone_and_keeps_the_share(asking):
     Run.objects.filter(pk=asking.pk).update(config={**asking.config, "people": {"share": 0.25}})
     asking.refresh_from_db()
-    send(asking, *[judged(index) for index in range(200)])
+    send(asking, *[judged_response(index) for index in range(200)])
     drawn = set(GradedResponse.objects.values_list("index", flat=True))
     assert drawn == {i for i in range(200) if human_grades.chance(0, (1, "train", 0, i)) < 0.25}
     assert 30 <= len(drawn) <= 70
@@ -122,14 +122,14 @@ def test_the_draw_depends_on_seed_and_place_alone_and_keeps_the_share(asking):
 
 def test_nobody_is_asked_unless_the_run_says_so(run):
     Run.objects.filter(pk=run.pk).update(state="starting")
-    send(run, judged(0))
+    send(run, judged_response(0))
     assert not GradedResponse.objects.exists()
     assert human_grades.agreement(run) is None
 
 
 def test_what_a_dead_worker_left_waiting_is_asked_later_even_after_the_end(asking, monkeypatch):
     monkeypatch.setattr(grading, "grade", lambda *_: 1 / 0)
-    send(asking, judged(0))
+    send(asking, judged_response(0))
     with pytest.raises(ZeroDivisionError):
         human_grades.ask(asking.pk)
     assert GradedResponse.objects.get().state == State.WAITING
@@ -145,7 +145,7 @@ def test_what_a_dead_worker_left_waiting_is_asked_later_even_after_the_end(askin
 
 
 def test_a_response_that_people_cannot_be_asked_about_says_why(asking, asked):
-    asked(judged(0, example_key="unknown"), judged(1))
+    asked(judged_response(0, example_key="unknown"), judged_response(1))
     left, made = GradedResponse.objects.order_by("index")
     assert (left.state, left.problem) == (State.LEFT_OUT, "the dataset has no rubric for it")
     assert made.state == State.ASKED
@@ -156,9 +156,9 @@ def test_a_response_that_people_cannot_be_asked_about_says_why(asking, asked):
 
 
 def test_a_closed_project_is_followed_by_the_next(asking, asked, team):
-    asked(judged(0))
+    asked(judged_response(0))
     projects.set_state(team.researcher, Project.objects.get(), Project.State.CLOSED)
-    asked(judged(1))
+    asked(judged_response(1))
     assert list(Project.objects.order_by("id").values_list("name", flat=True)) == [
         "Judge against people",
         "Judge against people 2",
@@ -169,7 +169,7 @@ def test_agreement_counts_what_most_people_say(asking, asked, team, django_asser
     """Judge: both met. People on response 0: met and not met, met and met. On response 1: not met, by the only one who could tell. So the
     judge agrees on one of two decided criteria, and on one criterion people are split.
     """
-    asked(judged(0), judged(1))
+    asked(judged_response(0), judged_response(1))
     first, second = Task.objects.order_by("id")
     one, two = annotators(team, first.project)
     answer(first, one, grades(c1="met", c2="met"))
@@ -181,18 +181,18 @@ def test_agreement_counts_what_most_people_say(asking, asked, team, django_asser
     assert 0.05 < found.low < 0.5 < found.high < 0.95, "of two responses"
     with django_assert_num_queries(3):
         human_grades.agreement(asking)
-    asked(*[judged(index) for index in range(2, 9)])
+    asked(*[judged_response(index) for index in range(2, 9)])
     with django_assert_num_queries(3):
         human_grades.agreement(asking)
 
 
 def test_the_run_page_shows_judge_against_people(asking, asked, as_researcher, as_annotator, team):
-    asked(judged(0))
-    page = shown(as_researcher.get(f"/runs/{asking.pk}"))
+    asked(judged_response(0))
+    page = page_html(as_researcher.get(f"/runs/{asking.pk}"))
     assert "Nobody has graded a response yet" in page and "1 response drawn" in page
     task = Task.objects.get()
     answer(task, annotators(team, task.project)[0], grades(c1="met", c2="met"))
-    fragment = shown(as_researcher.get(f"/runs/{asking.pk}/people"))
+    fragment = page_html(as_researcher.get(f"/runs/{asking.pk}/people"))
     assert "of 2 verdicts on 1 response agree" in fragment and f"/projects/{task.project_id}" in fragment
     assert as_annotator.get(f"/runs/{asking.pk}/people").status_code in (403, 404)
 
@@ -200,7 +200,7 @@ def test_the_run_page_shows_judge_against_people(asking, asked, as_researcher, a
 def test_the_api_gives_the_agreement_and_both_answers_of_every_case(
     asking, asked, api, team, django_assert_max_num_queries
 ):
-    asked(judged(0), judged(1), judged(2), judged(3, example_key="unknown"))
+    asked(judged_response(0), judged_response(1), judged_response(2), judged_response(3, example_key="unknown"))
     first, second, _ = Task.objects.order_by("id")
     one, two = annotators(team, first.project)
     answer(first, one, grades(c1="met", c2="not_met"))
@@ -229,7 +229,7 @@ def test_the_api_gives_the_agreement_and_both_answers_of_every_case(
 
 
 def test_verdicts_of_a_judge_are_kept_from_annotators_and_from_other_workspaces(asking, asked, team):
-    asked(judged(0))
+    asked(judged_response(0))
     for path in ("people", "people/cases", "judges"):
         address = f"/runs/{asking.pk}/{path}"
         assert ApiClient(team.reviewer).get(address).status_code == 200
@@ -262,13 +262,13 @@ def own_project(team) -> Project:
 
 def test_a_run_may_name_the_project_that_asks(asking, asked, own_project, team):
     Run.objects.filter(pk=asking.pk).update(graded_in=human_grades.chosen(team.workspace.pk, named("My grades")))
-    asked(judged(0))
+    asked(judged_response(0))
     assert Project.objects.get() == own_project and human_grades.agreement(asking).project == own_project
     assert Task.objects.filter(project=own_project).count() == 2
     own_project.refresh_from_db()
     assert own_project.version.number == 2 and own_project.version.counts["examples"] == 2
     Run.objects.filter(pk=asking.pk).update(graded_in=None)
-    asked(judged(1))
+    asked(judged_response(1))
     assert {each.name for each in Project.objects.all()} == {"My grades", "Judge against people"}, (
         "what one run names is not the standing project of the others"
     )
@@ -277,7 +277,7 @@ def test_a_run_may_name_the_project_that_asks(asking, asked, own_project, team):
 def test_where_the_named_project_is_closed_the_standing_one_goes_on(asking, asked, own_project, team):
     Run.objects.filter(pk=asking.pk).update(graded_in=own_project)
     projects.set_state(team.researcher, own_project, Project.State.CLOSED)
-    asked(judged(0))
+    asked(judged_response(0))
     assert Task.objects.latest("id").project.name == "Judge against people"
 
 
@@ -318,7 +318,7 @@ def test_a_launch_with_a_project_that_does_not_fit_is_refused_at_its_field(own_p
 
 def test_a_run_that_asks_nobody_has_no_such_fragment(run, as_researcher):
     assert as_researcher.get(f"/runs/{run.pk}/people").status_code == 404
-    assert "Judge against people" not in shown(as_researcher.get(f"/runs/{run.pk}"))
+    assert "Judge against people" not in page_html(as_researcher.get(f"/runs/{run.pk}"))
 
 
 def test_a_share_needs_a_judge_of_criteria():
@@ -348,7 +348,7 @@ def test_two_workers_at_the_same_moment_ask_once():
         {"run": run, "step": 1, "phase": "train", "group": 0, "index": index} for index in range(3)
     ]
     Rollout.objects.bulk_create(
-        [Rollout(**place, example_key="e0", content=judged(place["index"])) for place in places]
+        [Rollout(**place, example_key="e0", content=judged_response(place["index"])) for place in places]
     )
     barrier = threading.Barrier(2)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.pages import shown
+from tests.pages import page_html
 from tests.team import ApiClient, browser
 from trainer.config import resolve
 from webapp.core.models import AuditEntry
@@ -31,12 +31,12 @@ def judging(run, trainer):
 
 
 def test_nothing_is_measured_before_somebody_has_matched(judging, as_researcher):
-    page = shown(as_researcher.get(f"/runs/{judging.pk}"))
+    page = page_html(as_researcher.get(f"/runs/{judging.pk}"))
     assert "not measured yet" in page and f"/runs/{judging.pk}/reasons" in page
 
 
 def test_a_reviewer_is_shown_two_lists_and_nothing_of_the_matcher(judging, team):
-    page = shown(browser(team.reviewer).get(f"/runs/{judging.pk}/reasons"))
+    page = page_html(browser(team.reviewer).get(f"/runs/{judging.pk}/reasons"))
     assert all(text in page for text in HUMAN + MODEL) and "&lt;b&gt;better" in page
     assert "embeddings" not in page and "0.8" not in page and "checked" not in page
 
@@ -54,9 +54,9 @@ def test_what_people_match_is_compared_pair_by_pair_and_the_numbers_say_what_the
     assert (found.matcher, found.judgements) == ("embeddings", 2)
     assert (found.agree.value, found.agree.n) == (7 / 8, 8) and found.agree.low < 7 / 8 <= found.agree.high
     assert (found.recall.value, found.recall.n, found.precision.value, found.precision.n) == (1.0, 3, 0.75, 4)
-    page = shown(reviewer.get(f"/runs/{judging.pk}"))
+    page = page_html(reviewer.get(f"/runs/{judging.pk}"))
     assert "of 8 pairs of reasons in 2 judgements" in page and "not measured yet" not in page
-    assert "No judgement waits" in shown(reviewer.get(f"/runs/{judging.pk}/reasons"))
+    assert "No judgement waits" in page_html(reviewer.get(f"/runs/{judging.pk}/reasons"))
     assert AuditEntry.objects.filter(action="run.reasons_matched").count() == 2
     assert set(ReasonMatching.objects.values_list("made_by", flat=True)) == {team.reviewer.user_id}
 
@@ -79,7 +79,7 @@ def test_nobody_matching_anything_has_no_recall_and_says_so(judging, team):
 )
 def test_what_is_no_judgement_or_no_pair_is_refused(judging, team, sent):
     answer = browser(team.reviewer).post(f"/runs/{judging.pk}/reasons", sent)
-    assert answer.status_code == 422 and 'role="alert"' in shown(answer)
+    assert answer.status_code == 422 and 'role="alert"' in page_html(answer)
     assert not ReasonMatching.objects.exists()
 
 
@@ -87,7 +87,7 @@ def test_the_second_to_match_a_judgement_is_told_and_changes_nothing(judging, te
     sent = {"judgement": "3/eval/0/0", "match": ["0-0"]}
     browser(team.reviewer).post(f"/runs/{judging.pk}/reasons", sent)
     again = browser(team.owner).post(f"/runs/{judging.pk}/reasons", sent | {"match": []}, follow=True)
-    assert "Somebody else has matched this judgement in the meantime." in shown(again)
+    assert "Somebody else has matched this judgement in the meantime." in page_html(again)
     assert ReasonMatching.objects.get().matches == [[0, 0]]
 
 

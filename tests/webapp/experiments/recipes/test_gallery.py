@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.pages import shown
+from tests.pages import page_html
 from webapp.datasets.models import Example
 from webapp.datasets.versions import training_counts
 from webapp.experiments.models import Artifact, MetricPoint, Run
@@ -33,14 +33,14 @@ def test_what_a_version_can_train_comes_first_with_its_counts(team, as_researche
     version = make_version(team.owner, "Answers", train=4, heldout=1, rubrics=False, reference="Red.")
     cards = gallery.cards(team.workspace.id, version)
     assert cards[0].recipe.name == "sft" and cards[0].fit.ok and not card(cards, "policy").fit.ok
-    seen = shown(as_researcher.get("/runs/new", {"dataset": "Answers"}))
+    seen = page_html(as_researcher.get("/runs/new", {"dataset": "Answers"}))
     assert seen.index('id="recipe-sft"') < seen.index('id="recipe-policy"')
     assert "prompts with a reference answer to train on" in seen
     assert "prompts whose every criterion has a verifier" in seen and "prompts with a criterion for a judge" in seen
     assert f"recipe=sft&amp;dataset={version.dataset_id}:1" in seen
     assert "Set up with other data" in seen and f"recipe=policy&amp;dataset={version.dataset_id}" not in seen
     told = as_researcher.get("/runs/new", {"recipe": "policy", "dataset": f"{version.dataset_id}:1"})
-    assert set(told.context["form"].problems) == {"dataset"} and "1 problem to" in shown(told)
+    assert set(told.context["form"].problems) == {"dataset"} and "1 problem to" in page_html(told)
     assert (
         as_researcher.get("/runs/new", {"recipe": "sft", "dataset": f"{version.dataset_id}:1"}).context["form"].problems
         == {}
@@ -48,7 +48,7 @@ def test_what_a_version_can_train_comes_first_with_its_counts(team, as_researche
 
 
 def test_without_any_data_it_says_what_to_do(as_researcher):
-    seen = shown(as_researcher.get("/runs/new"))
+    seen = page_html(as_researcher.get("/runs/new"))
     assert "No dataset yet" in seen and "learns from" in seen and "not yet known" in seen
 
 
@@ -67,15 +67,15 @@ def test_a_large_version_is_counted_by_a_worker_while_the_page_stands(team, as_r
     monkeypatch.setattr(training_counts, "enqueue", lambda *args: None)
     version = make_version(team.owner)
     type(version).objects.filter(pk=version.pk).update(counts={"examples": training_counts.AT_ONCE + 1})
-    assert "Counting what this dataset holds" in shown(as_researcher.get("/runs/new"))
-    menu = shown(as_researcher.get(f"/runs/trainable?dataset={version.dataset_id}:1"))
+    assert "Counting what this dataset holds" in page_html(as_researcher.get("/runs/new"))
+    menu = page_html(as_researcher.get(f"/runs/trainable?dataset={version.dataset_id}:1"))
     assert "in a minute" in menu and "nothing" not in menu
 
 
 def test_the_menu_of_a_dataset_offers_exactly_what_it_can_train(team, as_researcher, as_annotator, as_outsider):
     version = make_version(team.owner)
     address = f"/runs/trainable?dataset={version.dataset_id}:1"
-    menu = shown(as_researcher.get(address))
+    menu = page_html(as_researcher.get(address))
     assert "Policy from rubrics" in menu and "3 prompts whose every criterion has a verifier, 2 held out" in menu
     assert "Supervised fine-tuning" not in menu
     assert as_annotator.get(address).status_code == 403
@@ -94,7 +94,7 @@ def test_a_version_tells_what_it_has_trained_down_to_the_models(
         run=first, step=3, role="model", path="outputs/policy", bytes=1, digest="d", registered=left
     )
     Artifact.objects.create(run=first, step=2, role="checkpoint", path="checkpoints/2", bytes=1, digest="d")
-    seen = shown(as_researcher.get(address))
+    seen = page_html(as_researcher.get(address))
     assert f'href="/runs/{first.pk}"' in seen and f'href="/models/{left.pk}">left</a>' in seen
     assert seen.count("/models/") == 1 and "All runs on" not in seen
     for _ in range(5):
@@ -102,17 +102,17 @@ def test_a_version_tells_what_it_has_trained_down_to_the_models(
     with django_assert_num_queries(2):
         runs, more = runs_queries.trained_by(version)
     assert more and [run.pk for run in runs] == sorted((run.pk for run in runs), reverse=True) and first not in runs
-    assert "All runs on" in shown(as_researcher.get(address))
+    assert "All runs on" in page_html(as_researcher.get(address))
     assert (as_annotator.get(address).status_code, as_outsider.get(address).status_code) == (403, 404)
 
 
 def test_leaks_are_told_before_anything_is_set_up(team, as_researcher):
     version = make_version(team.owner)
-    assert "held-out result will look better" not in shown(as_researcher.get("/runs/new"))
+    assert "held-out result will look better" not in page_html(as_researcher.get("/runs/new"))
     trained, *_, held = Example.objects.filter(dataset=version.dataset).order_by("id")
     other = make_version(team.owner, "leaky")
     Example.objects.filter(dataset=other.dataset, key=held.key).update(prompt_hash=trained.prompt_hash)
-    seen = shown(as_researcher.get("/runs/new", {"dataset": "leaky"}))
+    seen = page_html(as_researcher.get("/runs/new", {"dataset": "leaky"}))
     assert "<strong>1 held-out example of leaky v1</strong> has its prompt" in seen
 
 

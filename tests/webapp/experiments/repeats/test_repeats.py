@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from tests.concurrency import concurrently
 from tests.team import browser
-from tests.webapp.webhooks.told import listen, told
+from tests.webapp.webhooks.hooks import announced_events, listen
 from webapp.accounts.administration.closing import close
 from webapp.accounts.models import Membership, Role
 from webapp.core.models import AuditEntry
@@ -172,7 +172,7 @@ def test_a_launch_that_is_refused_says_why_leaves_nothing_behind_and_the_next_ti
     due(repeat)
     rounds.watch()
     assert [each.outcome for each in times(repeat)] == ["refused"] * 2
-    [(event, facts)] = told()
+    [(event, facts)] = announced_events()
     assert (event, facts["run"], facts["repeat"], facts["reason"]) == (
         "run.repeat_refused",
         run.pk,

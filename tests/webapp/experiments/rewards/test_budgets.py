@@ -9,7 +9,7 @@ from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401 
 from webapp.core.models import AuditEntry
 from webapp.experiments.models import Run, RunJudge
 
-from .test_questions import asked, grader, group, start  # noqa: F401  a fixture among them
+from .test_questions import ask_and_answer, grader, group, start  # noqa: F401  a fixture among them
 
 TOLD = "Strict v1 cannot be asked: The budget is used up."
 
@@ -90,7 +90,7 @@ def test_the_card_is_there_before_the_first_question_and_moves_with_the_calls(
     assert "not asked yet" in as_researcher.get(f"/runs/{run.pk}").content.decode()
     assert "not asked yet" in as_researcher.get(path).content.decode()
     with django_capture_on_commit_callbacks(execute=True):
-        asked(run, group(grader))
+        ask_and_answer(run, group(grader))
     assert (f"run.{run.pk}", {"type": "judges"}) in sent
     fragment = as_researcher.get(path).content.decode()
     assert "4 calls" in fragment and "not asked yet" not in fragment and "<html" not in fragment

@@ -72,7 +72,7 @@ def group(grader, step=1, responses=2, criteria=2) -> list[JudgeQuestion]:
     return list(gateway.questions(GRADER, grader.digest, inputs))
 
 
-def asked(run: Run, sent: list[JudgeQuestion]) -> list[QuestionReply]:
+def ask_and_answer(run: Run, sent: list[JudgeQuestion]) -> list[QuestionReply]:
     """The work of the route and of the worker, one after the other."""
     taken = questions.take(run, sent)
     for judge in taken.judges:
@@ -81,7 +81,7 @@ def asked(run: Run, sent: list[JudgeQuestion]) -> list[QuestionReply]:
 
 
 def test_a_judge_with_a_key_is_asked_by_the_server(judged, grader, chat_server):  # noqa: F811
-    (reply,) = asked(judged, group(grader))
+    (reply,) = ask_and_answer(judged, group(grader))
     assert (len(reply.answers), reply.away, chat_server.requests) == (4, "", 4)
     for answer in reply.answers:
         assert (answer.state, answer.parsed["met"], answer.called) == ("done", True, True)
@@ -99,27 +99,29 @@ def test_no_key_leaves_the_server(judged, grader):
 
 
 def test_asked_again_a_question_makes_no_call_and_is_answered_the_same(judged, grader, chat_server):  # noqa: F811
-    first = asked(judged, group(grader))
-    assert asked(judged, group(grader)) == first, "what was paid for is told again: the run may have been killed"
-    (elsewhere,) = asked(judged, group(grader, step=2))
+    first = ask_and_answer(judged, group(grader))
+    assert ask_and_answer(judged, group(grader)) == first, (
+        "what was paid for is told again: the run may have been killed"
+    )
+    (elsewhere,) = ask_and_answer(judged, group(grader, step=2))
     assert chat_server.requests == 4 and not any(answer.called for answer in elsewhere.answers)
     told = [(answer.key, answer.parsed, answer.raw) for answer in elsewhere.answers]
     assert told == [(answer.key, answer.parsed, answer.raw) for answer in first[0].answers]
 
 
 def test_questions_that_wait_together_share_their_calls(judged, grader, chat_server):  # noqa: F811
-    replies = asked(judged, [*group(grader, step=1), *group(grader, step=2)])
+    replies = ask_and_answer(judged, [*group(grader, step=1), *group(grader, step=2)])
     assert chat_server.requests == 4
     assert sorted(sum(answer.called for answer in reply.answers) for reply in replies) == [0, 4]
 
 
 def test_an_endpoint_that_is_down_is_told_with_what_to_do_and_asked_again(judged, grader, chat_server):  # noqa: F811
     chat_server.fault = "error"
-    (reply,) = asked(judged, group(grader))
+    (reply,) = ask_and_answer(judged, group(grader))
     assert "Strict v1 cannot be asked" in reply.away and "asks again until the judge answers" in reply.away
     assert reply.answers == () and RunJudge.objects.get(run=judged).problem == reply.away
     chat_server.fault = None
-    (reply,) = asked(judged, group(grader))
+    (reply,) = ask_and_answer(judged, group(grader))
     assert (reply.away, len(reply.answers)) == ("", 4) and all(answer.called for answer in reply.answers)
     row = RunJudge.objects.get(run=judged)
     assert (row.calls, row.failed, row.problem) == (4, 4, "")
@@ -127,37 +129,37 @@ def test_an_endpoint_that_is_down_is_told_with_what_to_do_and_asked_again(judged
 
 def test_what_was_answered_before_the_endpoint_went_away_is_not_asked_again(judged, grader, chat_server):  # noqa: F811
     chat_server.faults.extend(["", "", "error", "error"])
-    (reply,) = asked(judged, group(grader))
+    (reply,) = ask_and_answer(judged, group(grader))
     assert reply.away and len(reply.answers) == 2
-    (reply,) = asked(judged, group(grader))
+    (reply,) = ask_and_answer(judged, group(grader))
     assert (reply.away, chat_server.requests) == ("", 6)
     assert all(answer.called for answer in reply.answers), "the question has paid for all of them"
 
 
 def test_a_call_that_nobody_can_answer_is_an_answer(judged, grader, chat_server):  # noqa: F811
     chat_server.faults.append("context_overflow")
-    (reply,) = asked(judged, group(grader, responses=1))
+    (reply,) = ask_and_answer(judged, group(grader, responses=1))
     assert reply.away == "" and sorted(answer.state for answer in reply.answers) == ["done", "failed"]
 
 
 def test_a_budget_that_is_used_up_waits_until_it_is_raised(launch, grader, chat_server):  # noqa: F811
     run = start(launch, budget_tokens=10)
-    (reply,) = asked(run, group(grader))
+    (reply,) = ask_and_answer(run, group(grader))
     assert "The budget is used up" in reply.away and "Raise its budget on the run's page" in reply.away
     assert chat_server.requests == 0
     RunJudge.objects.filter(run=run).update(budget_tokens=100_000)
-    (reply,) = asked(run, group(grader))
+    (reply,) = ask_and_answer(run, group(grader))
     assert reply.away == "" and RunJudge.objects.get(run=run).tokens > 10
 
 
 def test_what_a_killed_worker_had_spent_counts(launch, grader, endpoint, chat_server):  # noqa: F811
     Endpoint.objects.filter(pk=endpoint.pk).update(price_prompt=Decimal(1), price_completion=Decimal(1))
     run = start(launch, budget_money=5)
-    asked(run, group(grader, responses=1))
+    ask_and_answer(run, group(grader, responses=1))
     row = RunJudge.objects.get(run=run)
     assert row.budget_money == 5 and 0 < row.money < Decimal("0.01")
     RunJudge.objects.filter(run=run).update(money=5)
-    (reply,) = asked(run, group(grader, step=2, responses=3))
+    (reply,) = ask_and_answer(run, group(grader, step=2, responses=3))
     assert "The budget is used up" in reply.away and len(reply.answers) == 2
 
 
@@ -181,7 +183,7 @@ def test_a_judge_of_another_run_cannot_be_asked(launch, grader, run):
 
 def test_an_endpoint_that_is_archived_meanwhile_is_said(judged, grader, endpoint):  # noqa: F811
     Endpoint.objects.filter(pk=endpoint.pk).update(archived_at=timezone.now())
-    (reply,) = asked(judged, group(grader))
+    (reply,) = ask_and_answer(judged, group(grader))
     assert "archived" in reply.away
 
 
@@ -196,7 +198,7 @@ def test_one_worker_asks_and_a_lost_one_is_replaced(judged, grader, monkeypatch)
 
 
 def test_old_questions_are_forgotten_and_their_verdicts_kept(judged, grader):
-    asked(judged, group(grader))
+    ask_and_answer(judged, group(grader))
     RunQuestion.objects.update(created_at=timezone.now() - timedelta(days=3))
     asking.forget_old()
     assert not RunQuestion.objects.exists() and Verdict.objects.count() == 4

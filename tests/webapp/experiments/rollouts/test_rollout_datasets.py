@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.pages import shown
+from tests.pages import page_html
 from trainer.contracts import Example as Record
 from webapp.datasets.ingest import generated_files
 from webapp.datasets.ingest import services as imports
@@ -51,15 +51,15 @@ def made(job_id):
 @pytest.mark.parametrize("recipe", ["judge", "rubric_writer", "alternating"])
 def test_questions_about_pairs_make_no_dataset_and_the_page_offers_none(recipe, team, sampled, client, as_researcher):
     address = f"/runs/{sampled.pk}/rollouts/dataset"
-    assert f'href="{address}"' in shown(as_researcher.get(f"/runs/{sampled.pk}/rollouts"))
+    assert f'href="{address}"' in page_html(as_researcher.get(f"/runs/{sampled.pk}/rollouts"))
     Run.objects.filter(pk=sampled.pk).update(recipe=recipe)
-    assert f'href="{address}"' not in shown(as_researcher.get(f"/runs/{sampled.pk}/rollouts"))
+    assert f'href="{address}"' not in page_html(as_researcher.get(f"/runs/{sampled.pk}/rollouts"))
     assert as_researcher.get(address).status_code == 404
     client.force_login(team.researcher.user)
     reply = client.post(
         f"/api/v1/runs/{sampled.pk}/rollouts/dataset", {"name": "best"}, content_type="application/json"
     )
-    assert reply.status_code == 422 and "not prompts of the data" in shown(reply)
+    assert reply.status_code == 422 and "not prompts of the data" in page_html(reply)
     assert not ImportJob.objects.exists()
 
 
@@ -88,9 +88,9 @@ def test_lineage_leads_from_the_run_to_its_dataset_and_back(team, sampled, clien
     client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", {"name": "best"}, content_type="application/json")
     version = made(ImportJob.objects.get().pk)[0].version
     assert version.lineage["from"] == "run" and version.lineage["run"] == sampled.pk
-    there = shown(client.get(f"/runs/{sampled.pk}/lineage"))
+    there = page_html(client.get(f"/runs/{sampled.pk}/lineage"))
     assert f"/datasets/{version.dataset_id}/versions/1" in there and "Datasets of its responses" in there
-    back = shown(client.get(f"/datasets/{version.dataset_id}/versions"))
+    back = page_html(client.get(f"/datasets/{version.dataset_id}/versions"))
     assert f'href="/runs/{sampled.pk}/lineage"' in back and "8 responses" in back
 
 
@@ -121,7 +121,7 @@ def test_where_nothing_is_left_the_import_says_why(team, sampled, client):
     imports.run_import(reply.json()["import_id"])
     job = ImportJob.objects.get()
     assert job.state == "failed" and "8 worth less than the least reward" in job.error
-    assert job.error in shown(client.get(f"/imports/{job.pk}"))
+    assert job.error in page_html(client.get(f"/imports/{job.pk}"))
 
 
 def test_the_form_makes_one_too_and_shows_its_import(team, sampled, client):
@@ -149,7 +149,7 @@ def test_the_form_makes_one_too_and_shows_its_import(team, sampled, client):
 def test_what_cannot_be_made_is_said_and_nothing_is_left_behind(team, sampled, client, form, words, settings):
     client.force_login(team.researcher.user)
     reply = client.post(f"/runs/{sampled.pk}/rollouts/dataset", {"name": "x", "phase": "train"} | form)
-    assert reply.status_code == 422 and words in shown(reply)
+    assert reply.status_code == 422 and words in page_html(reply)
     assert not ImportJob.objects.exists()
     assert not list((settings.VAR / "uploads").glob("*/*"))
 
@@ -158,7 +158,7 @@ def test_too_many_at_once_are_refused_with_their_number(team, sampled, client, m
     monkeypatch.setattr("webapp.experiments.rollouts.datasets.MOST", 3)
     client.force_login(team.researcher.user)
     reply = client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", {"name": "x"}, content_type="application/json")
-    assert reply.status_code == 422 and "hold 12 responses" in shown(reply)
+    assert reply.status_code == 422 and "hold 12 responses" in page_html(reply)
 
 
 @pytest.fixture
@@ -226,29 +226,29 @@ def test_every_filter_is_counted_in_its_order_with_its_cases_and_why(filtered, c
     one = client.post(address, body | {"of": "low", "cases": 1, "after": 1}, content_type="application/json").json()
     assert all(not step["cases"] for step in one["steps"]), "there is one case, and it was skipped"
     refused = client.post(address, {"form": "pattern", "form_of": "("}, content_type="application/json")
-    assert refused.status_code == 422 and "form_of" in shown(refused)
+    assert refused.status_code == 422 and "form_of" in page_html(refused)
     assert not ImportJob.objects.exists(), "nothing was made"
 
 
 def test_the_page_counts_shows_cases_and_makes_what_it_counted(filtered, client, team):
     client.force_login(team.researcher.user)
     address = f"/runs/{filtered.pk}/rollouts/dataset"
-    blank = shown(client.get(address))
+    blank = page_html(client.get(address))
     assert "Duplicates" in blank and ">off<" in blank and "11 responses" in blank
-    assert "asks for nothing" in shown(client.get(address, {"filtered": "1", "on": ON}))
-    page = shown(client.get(address, {"filtered": "1", "on": ON, "show": "incorrect", **FILTERS}))
+    assert "asks for nothing" in page_html(client.get(address, {"filtered": "1", "on": ON}))
+    page = page_html(client.get(address, {"filtered": "1", "on": ON, "show": "incorrect", **FILTERS}))
     assert "0% of what verifiers decide" in page and "one that is wrong, and long" in page and "2 responses" in page
-    without = shown(client.get(address, {"filtered": "1", "on": ON[:-1], **FILTERS}))
+    without = page_html(client.get(address, {"filtered": "1", "on": ON[:-1], **FILTERS}))
     assert "3 responses" in without and "Make the dataset of 3 responses" in without
     reply = client.post(address, {"filtered": "1", "on": ON, "name": "sifted", **FILTERS})
     job, (example,) = made(ImportJob.objects.get().pk)
     assert reply.url == f"/imports/{job.pk}" and job.origin["left_out"] == dict.fromkeys(ON, 1)
     assert {each.text for each in example.responses} == {"one that is best of all", "one that is second best"}
     assert job.version.lineage["from"] == "run" and job.version.lineage["wanted"]["best"] == 2
-    seen = shown(client.get(f"/imports/{job.pk}"))
+    seen = page_html(client.get(f"/imports/{job.pk}"))
     assert "Train on it" in seen and "Annotate it" in seen
     bad = client.get(address, {"filtered": "1", "on": ON, "least": "much"})
-    assert bad.status_code == 422 and "Must be a number" in shown(bad)
+    assert bad.status_code == 422 and "Must be a number" in page_html(bad)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_the_page_counts_shows_cases_and_makes_what_it_counted(filtered, client,
 def test_what_is_wrong_is_said_at_its_field_and_nothing_counts_as_asked_for(filtered, client, team, given, place, why):
     client.force_login(team.researcher.user)
     reply = client.get(f"/runs/{filtered.pk}/rollouts/dataset", {"filtered": "1", "on": ON, **given})
-    page = shown(reply)
+    page = page_html(reply)
     error = place.split('"')[-2]
     assert reply.status_code == 422 and re.search(place, page)
     assert why in page[page.index(f'id="{error}"') :].split("</p>")[0], "and once"
@@ -274,13 +274,13 @@ def test_what_is_wrong_is_said_at_its_field_and_nothing_counts_as_asked_for(filt
 def test_count_again_and_make_both_go_by_what_the_form_says(filtered, client, team):
     client.force_login(team.researcher.user)
     address = f"/runs/{filtered.pk}/rollouts/dataset"
-    page = shown(client.get(address, {"filtered": "1", "on": ON, **FILTERS}))
+    page = page_html(client.get(address, {"filtered": "1", "on": ON, **FILTERS}))
     form = page[page.index('<form id="filters"') : page.index("</form>", page.index('<form id="filters"'))]
     assert 'name="best"' in form and 'name="name"' in form and "Make the dataset of 2 responses" in form
     changed = {"filtered": "1", "on": ON, "name": "mine", "csrfmiddlewaretoken": "secret", **FILTERS, "best": "1"}
     counted = client.post(address, {**changed, "count": "1"})
     assert counted.status_code == 302 and "secret" not in counted.url and not ImportJob.objects.exists()
-    page = shown(client.get(counted.url.split("#")[0]))
+    page = page_html(client.get(counted.url.split("#")[0]))
     assert "Make the dataset of 1 response" in page and 'value="mine"' in page
     client.post(address, {**changed, "best": "3"})
     _, (example,) = made(ImportJob.objects.get().pk)
@@ -315,7 +315,7 @@ def test_only_researchers_of_the_workspace_may(team, sampled, client):
     client.force_login(team.reviewer.user)
     assert client.post(address, body, content_type="application/json").status_code == 403
     assert client.post(f"/runs/{sampled.pk}/rollouts/dataset", body).status_code == 403
-    assert "Make a dataset" not in shown(client.get(f"/runs/{sampled.pk}/rollouts"))
+    assert "Make a dataset" not in page_html(client.get(f"/runs/{sampled.pk}/rollouts"))
     assert not ImportJob.objects.exists()
 
 

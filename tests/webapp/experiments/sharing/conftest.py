@@ -16,7 +16,7 @@ from webapp.inference.models import RegisteredModel
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-def scored(run: Run, key: str, score: float) -> Run:
+def set_score(run: Run, key: str, score: float) -> Run:
     facts.keep_metrics(run.experiment.workspace_id, run, series.of_steps([StepMetrics(1, NOON, {key: score})]))
     MetricPoint.objects.create(run=run, key=key, step=1, value=score, time=NOON)
     return run
@@ -31,13 +31,13 @@ def allowed(team):
 def two(launch) -> list[Run]:
     """Two runs of one config with the seeds 0 and 1."""
     runs = [launch(name=f"ours {seed}", config={"steps": 4, "seed": seed}) for seed in (0, 1)]
-    return [scored(run, "eval/score", 0.25 + run.config["seed"]) for run in runs]
+    return [set_score(run, "eval/score", 0.25 + run.config["seed"]) for run in runs]
 
 
 @pytest.fixture
 def secret_run(launch) -> Run:
     """A run of the same workspace that is not shared."""
-    return scored(launch(name="kept back", config={"steps": 5}), "eval/kept_back", 0.777)
+    return set_score(launch(name="kept back", config={"steps": 5}), "eval/kept_back", 0.777)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def elsewhere(team) -> Run:
     RegisteredModel.objects.create(workspace=owner.workspace, name="smollm2-135m-instruct", source="local", path="/m/o")
     choice = checks.DatasetChoice(id=version.dataset_id)
     run = services.launch(owner, recipe="policy", config={"steps": 6}, dataset=choice, name="far away")
-    return scored(run, "eval/far_away", 0.888)
+    return set_score(run, "eval/far_away", 0.888)
 
 
 @pytest.fixture

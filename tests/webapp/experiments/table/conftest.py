@@ -11,10 +11,10 @@ from webapp.experiments.models import Run
 @pytest.fixture
 def make(launch):
     """`make(name, lr=1e-5, seed=0, state="finished", score=0.5)`: a run with a last value of eval/score, if one is given."""
-    return making_runs(launch)
+    return run_maker(launch)
 
 
-def making_runs(launch):
+def run_maker(launch):
     def _make(
         name: str, *, state: str = "finished", scores=(), membership=None, experiment=None, seed=0, **optim
     ) -> Run:

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tests.webapp.experiments.table.kept import *  # noqa: F403 - fixtures
+from tests.webapp.experiments.table.module_runs import *  # noqa: F403 - fixtures
 from webapp.experiments.models import Run
 from webapp.experiments.table import queries, services
 from webapp.experiments.table.language import QueryProblem
@@ -34,8 +34,8 @@ def begin(make, team):
 
 
 @pytest.fixture
-def three(mine):
-    return mine["runs"]
+def three(runs_copy):
+    return runs_copy["runs"]
 
 
 @pytest.mark.parametrize(

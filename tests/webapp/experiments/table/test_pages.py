@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.webapp.experiments.table.kept import *  # noqa: F403 - fixtures
+from tests.webapp.experiments.table.module_runs import *  # noqa: F403 - fixtures
 from webapp.core.problems import Invalid
 from webapp.experiments.models import Run
 from webapp.experiments.table import columns, keyset, queries, services
@@ -20,8 +20,8 @@ def begin(make, team):
 
 
 @pytest.fixture
-def seven(mine):
-    return mine["runs"]
+def seven(runs_copy):
+    return runs_copy["runs"]
 
 
 def walked(membership, sort: str, limit: int = 2, query: str = "") -> list[str]:

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.pages import shown
+from tests.pages import page_html
 from tests.team import ApiClient
 from trainer import model_card
 from trainer.config import RECIPES, resolve
@@ -110,7 +110,7 @@ def test_the_config_of_a_card_is_folded_and_what_differs_from_the_recipe_comes_f
     about = About("policy", "policy", "policy", 3, "base", config=config, metrics={"eval/score": 0.5})
     card = tmp_path / "policy" / "README.md"
     card.write_text(model_card.card(about, "peft"))
-    page = shown(as_researcher.get(f"/models/{trained.id}"))
+    page = page_html(as_researcher.get(f"/models/{trained.id}"))
     section = page.partition('aria-labelledby="config"')[2].partition("</section>")[0]
     first, _, folded = section.partition("<details")
     assert "<code>steps</code>" in first and "7777" in first and "All values" in folded
@@ -119,7 +119,7 @@ def test_the_config_of_a_card_is_folded_and_what_differs_from_the_recipe_comes_f
     assert 0 < differing < len(plain), "most values are defaults"
     for unread in ("not json", "[" * 3_000):
         card.write_text(f"# Card\n\n## Config\n\n```json\n{unread}\n```\n")
-        assert 'aria-labelledby="config"' not in shown(as_researcher.get(f"/models/{trained.id}"))
+        assert 'aria-labelledby="config"' not in page_html(as_researcher.get(f"/models/{trained.id}"))
 
 
 def test_the_config_of_a_card_is_its_last_section_of_that_name():

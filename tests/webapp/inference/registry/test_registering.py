@@ -50,10 +50,10 @@ def adapter(tmp_path):
 @pytest.fixture
 def base(api, folder):
     (folder / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "model_type": "llama"}))
-    return registered(api, folder, name="base")
+    return register(api, folder, name="base")
 
 
-def registered(api, path, **more) -> RegisteredModel:
+def register(api, path, **more) -> RegisteredModel:
     answer = api.post("/models", {"name": "theirs", "path": str(path), **more})
     assert answer.status_code == 201, answer.content
     return RegisteredModel.objects.get(pk=answer.json()["id"])
@@ -67,7 +67,7 @@ def refused(api, path, **more) -> tuple[str, str]:
 
 
 def test_a_reward_model_from_elsewhere_is_a_reward_and_nothing_that_writes(api, folder, team, launch, version):  # noqa: F811
-    row = registered(api, folder)
+    row = register(api, folder)
     assert row.head == "scalar" and row in queries.usable(team.workspace.id, "scalar")
     assert {"Reward", "Benchmark", "Scorer"} <= {use.title for use in uses.uses_of(row)}
     assert row not in queries.usable(team.workspace.id)
@@ -100,8 +100,8 @@ def test_a_head_that_was_not_saved_is_missed(api, folder):
 
 def test_what_a_hub_id_gives_is_said_by_whoever_registers_it(api, folder):
     hub = {"source": "hub"}
-    assert registered(api, "owner/reward", **hub, head="scalar").head == "scalar"
-    assert registered(api, "owner/chat", **hub, name="chat").head == "lm"
+    assert register(api, "owner/reward", **hub, head="scalar").head == "scalar"
+    assert register(api, "owner/chat", **hub, name="chat").head == "lm"
     assert refused(api, folder, name="third", head="lm")[0] == "head", "a directory knows better"
 
 

@@ -51,7 +51,7 @@ def greedy(folder, prompt: str, count: int) -> list[int]:
 
 
 def test_the_tokens_come_one_by_one_and_are_those_of_stock_transformers(api, tiny, settings):
-    settings.MODEL_COMMAND = fork_server.command("tests.webapp.inference.serving.unhurried")
+    settings.MODEL_COMMAND = fork_server.command("tests.webapp.inference.serving.lazy_server")
     body = {"prompt": "hello", "max_new_tokens": 12}
     first = events(api.post(f"/models/{tiny.id}/generate", body))
     names = [name for name, _ in first]

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from tests.team import ApiClient, browser
 from tests.webapp.experiments.conftest import launch, model, version  # noqa: F401 - fixtures
-from tests.webapp.inference.registry.test_registering import folder, registered  # noqa: F401
+from tests.webapp.inference.registry.test_registering import folder, register  # noqa: F401
 from trainer.config import ConfigInvalid
 from webapp.core.database import locks
 from webapp.inference.models import RegisteredModel
@@ -132,7 +132,7 @@ def asked(monkeypatch) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize(("kind", "times"), [("gemma", 1), ("llama", 0)])
 def test_a_registration_asks_for_a_trial(kind, times, api, folder, asked):  # noqa: F811
     (folder / "config.json").write_text(json.dumps({"architectures": ["ForCausalLM"], "model_type": kind}))
-    row = registered(api, folder)
+    row = register(api, folder)
     assert asked == [("workers.endpoints.try_model", row.pk)] * times
 
 

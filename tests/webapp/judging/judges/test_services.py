@@ -93,9 +93,9 @@ def test_an_archived_judge_comes_back(team, judge):
     assert judge.archived_at is None
 
 
-def test_fixed_examples_come_from_one_dataset_of_the_workspace(team, judge, importing):
-    importing([{"key": "a", "prompt": [{"role": "user", "content": "?"}]}], name="one")
-    importing([{"key": "b", "prompt": [{"role": "user", "content": "!"}]}], name="two")
+def test_fixed_examples_come_from_one_dataset_of_the_workspace(team, judge, import_rows):
+    import_rows([{"key": "a", "prompt": [{"role": "user", "content": "?"}]}], name="one")
+    import_rows([{"key": "b", "prompt": [{"role": "user", "content": "!"}]}], name="two")
     from webapp.datasets.models import Example
 
     one, two = Example.objects.order_by("key")

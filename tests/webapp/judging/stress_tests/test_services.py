@@ -7,7 +7,7 @@ from django.core.cache import cache
 
 from tests.team import ApiClient, browser
 from tests.webapp.annotation.seed import make_project, pair
-from tests.webapp.usage.counted import counted
+from tests.webapp.usage.usage_rows import usage_rows
 from webapp.annotation.models import Answer
 from webapp.annotation.projects import services as projects
 from webapp.core.problems import Invalid
@@ -80,7 +80,7 @@ def test_principles_are_decided_once_the_judge_has_answered(team, judged):
     # 3 + 1 of 5 points for the first answer, 1 of 5 for the other
     assert sorted(response["score"] for response in report["responses"]) == [pytest.approx(0.2), pytest.approx(0.8)]
     assert Verdict.objects.count() == 4, "two criteria on two responses; the program's was not asked about"
-    assert counted() == [("project", judged.pk, 4, judged.created_by_id)]
+    assert usage_rows() == [("project", judged.pk, 4, judged.created_by_id)]
 
 
 def test_its_author_learns_no_judge(team, judged, version):

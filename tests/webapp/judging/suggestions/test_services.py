@@ -8,7 +8,7 @@ import pytest
 
 from tests.team import ApiClient, browser
 from tests.webapp.annotation.seed import make_project, pair
-from tests.webapp.usage.counted import counted
+from tests.webapp.usage.usage_rows import usage_rows
 from tests.webapp.weights.conftest import Process
 from trainer.judges import calls
 from trainer.judges.combine import PairVerdict
@@ -79,7 +79,7 @@ def test_every_task_has_the_judges_view_before_it_is_shown(team, pairwise, chat_
     assert (job.state, job.done, job.total) == ("finished", 3, 3)
     assert job.result == {"tasks": 3, "judge": "Both ways v1"}
     assert chat_server.requests == 6  # both orders
-    assert counted() == [("project", project.pk, 6, team.researcher.user_id)]
+    assert usage_rows() == [("project", project.pk, 6, team.researcher.user_id)]
     [seat] = queue.claim(team.annotator, project)
     assert view(seat) == {"verdict": "compared", "strength": -2 if seat.order == [0, 1] else 2}
     answer = queue.submit(team.annotator, seat, {"strength": -1})
@@ -290,7 +290,7 @@ def test_local_weights_are_asked_by_a_job_of_the_cluster_and_no_worker_waits(tea
     assert (job.state, job.done, job.total, answered) == ("finished", 3, 3, 3), job.problem
     assert WeightsJob.objects.count() == 2 and job.result["tasks"] == 3
     assert not Task.objects.filter(suggestion__isnull=True).exists()
-    assert counted() == [("project", project.pk, 3, team.researcher.user_id)]
+    assert usage_rows() == [("project", project.pk, 3, team.researcher.user_id)]
 
     other = new_version(team.researcher, judge.judge, spec={**spec, "order": "swapped"}, endpoint=endpoint)
     again = ask_judge(team.researcher, project, other)

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tests.webapp.usage.counted import counted
+from tests.webapp.usage.usage_rows import usage_rows
 from webapp.core.background import jobs
 from webapp.core.problems import Invalid
 from webapp.datasets.models import Example
@@ -52,7 +52,7 @@ def test_a_draft_shows_prompt_raw_and_parsed_of_every_call_and_stores_no_verdict
     )
     assert first["raw"] == MET and first["parsed"]["met"] is True and "Says yes." in first["messages"][1]["content"]
     assert not Verdict.objects.exists()
-    assert counted() == [("trial", trial.pk, 8, team.researcher.user_id)]
+    assert usage_rows() == [("trial", trial.pk, 8, team.researcher.user_id)]
 
 
 def test_a_draft_that_the_judge_answers_badly_shows_what_it_said(team, endpoint, examples, run, chat_server):
@@ -64,10 +64,10 @@ def test_a_draft_that_the_judge_answers_badly_shows_what_it_said(team, endpoint,
     ] * 2
 
 
-def test_two_responses_that_are_the_same_are_one_call_of_one(team, endpoint, importing, run, chat_server):
+def test_two_responses_that_are_the_same_are_one_call_of_one(team, endpoint, import_rows, run, chat_server):
     chat_server.answer = lambda body: '{"explanation": "", "rating": 5}'
     prompt, same = [{"role": "user", "content": "Q?"}], [{"id": name, "text": "Paris."} for name in ("x", "y")]
-    importing([{"key": "same", "prompt": prompt, "responses": same}])
+    import_rows([{"key": "same", "prompt": prompt, "responses": same}])
     listed = ids(Example.objects.filter(key="same"))
     trial = run(start_trial, team.researcher, spec={"kind": "pointwise"}, endpoint=endpoint, examples=listed)
     assert (trial.done, trial.total, len(trial.results["calls"])) == (1, 1, 1)
@@ -114,7 +114,7 @@ def test_two_versions_are_compared_on_the_fixed_examples(team, version, examples
     before = chat_server.requests
     run(start_comparison, team.researcher, judge, before=version, after=newer)
     assert chat_server.requests == before
-    assert counted() == [("trial", trial.pk, before, team.researcher.user_id)]
+    assert usage_rows() == [("trial", trial.pk, before, team.researcher.user_id)]
 
 
 def test_a_side_without_a_verdict_is_neither_changed_nor_unchanged(team, version, examples, run, chat_server):
@@ -168,11 +168,11 @@ def test_calls_of_a_draft_whose_worker_dies_cost_what_was_paid(team, endpoint, e
     with monkeypatch.context() as dies, pytest.raises(KeyboardInterrupt):
         dies.setattr(running, "_save", killed)
         running.run_trial(trial.pk)
-    paid = sum(calls for _, _, calls, _ in counted())
+    paid = sum(calls for _, _, calls, _ in usage_rows())
     assert 0 < paid <= chat_server.requests
     Trial.objects.update(seen_at=timezone.now() - timedelta(minutes=9))
     running.run_trial(trial.pk)
-    assert counted() == [("trial", trial.pk, paid + 6, team.researcher.user_id)]
+    assert usage_rows() == [("trial", trial.pk, paid + 6, team.researcher.user_id)]
 
 
 def test_only_the_newest_trials_are_kept(team, version, endpoint, examples, monkeypatch):

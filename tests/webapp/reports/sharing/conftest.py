@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.webapp.experiments.sharing.conftest import allowed, elsewhere, scored, secret_run  # noqa: F401 - fixtures
+from tests.webapp.experiments.sharing.conftest import allowed, elsewhere, secret_run, set_score  # noqa: F401 - fixtures
 from tests.webapp.reports.conftest import seeds  # noqa: F401 - fixtures
 from webapp.experiments.models import Run, ShareLink
 from webapp.reports import services as reports

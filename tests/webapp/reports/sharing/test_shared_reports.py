@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from tests.team import browser
-from tests.webapp.experiments.sharing.conftest import scored
+from tests.webapp.experiments.sharing.conftest import set_score
 from tests.webapp.experiments.sharing.test_shared_pages import closed, demoted, forbidden, removed
 from tests.webapp.reports.conftest import RECORD
 from webapp.core.models import AuditEntry
@@ -133,7 +133,7 @@ def test_no_address_of_a_link_shows_another_run(request, link, whose):
 
 
 def test_a_metric_that_the_chart_does_not_draw_is_not_told(link, seeds):
-    scored(seeds[0], "eval/private", 0.5)
+    set_score(seeds[0], "eval/private", 0.5)
     assert Client().get(f"/shared/{link[1]}/charts/1/curves?key=eval/private").status_code == 404
     assert "eval/private" not in page_of(link[1])
 
@@ -186,7 +186,7 @@ def test_a_rollout_that_was_not_there_when_the_report_was_shared_stays_closed(sh
 
 
 def test_a_query_that_finds_more_later_opens_no_more(link, launch, seeds):
-    scored(launch(name="later", config={"steps": 4}), "reward/mean", 0.9)
+    set_score(launch(name="later", config={"steps": 4}), "reward/mean", 0.9)
     assert "later" not in page_of(link[1]) and runs_of(link[1]) == [str(run) for run in seeds[::-1]]
 
 

@@ -7,7 +7,7 @@ from webapp.evaluation.recipes import RECIPES
 from webapp.evaluation.recipes.base import NothingToScore
 from webapp.evaluation.recipes.grades import graded
 
-from ..fake import FakeContext, Judge, block, carrying, row
+from ..fake import FakeContext, Judge, block, cases_with_tags, row
 
 CRITERIA = (
     Criterion(id="polite", text="Is polite", points=1, importance="essential", tags=("axis:tone",)),
@@ -76,7 +76,7 @@ def test_the_numbers_are_those_worked_by_hand():
     assert found["Kappa"]["value"] == 1.0 and found["Kappa"]["n"] == 4
     assert found["Precision"]["value"] == 1.0
     assert found["Recall"]["value"] == pytest.approx(2 / 3)  # one of three questions was not answered
-    assert found["Missing"]["value"] == 1 and len(carrying(cases, found["Missing"]["tags"])) == 1
+    assert found["Missing"]["value"] == 1 and len(cases_with_tags(cases, found["Missing"]["tags"])) == 1
     assert context.asked == {1: 6}  # without the ungraded response and the criterion with a verifier
     assert dict(report["coverage"])["Left to verifiers"]["value"] == 3
     assert dict(report["coverage"])["People evenly split"]["value"] == 1
@@ -87,7 +87,7 @@ def test_each_cell_of_the_confusion_leads_to_its_cases():
     found = row(report, "Where they part", "judge 1")
     assert [found[words]["value"] for words in ("Both met", "Only the judge", "Only people", "Neither")] == [3, 2, 0, 0]
     for words in ("Both met", "Only the judge", "Only people", "Neither", "No verdict"):
-        assert len(carrying(cases, found[words]["tags"])) == found[words]["value"], words
+        assert len(cases_with_tags(cases, found[words]["tags"])) == found[words]["value"], words
     assert row(report, "Judges against people", "judge 1")["Lean"]["value"] == pytest.approx(2 / 5)
 
 
@@ -98,7 +98,7 @@ def test_per_criterion_the_worst_comes_first_with_kappa_n_and_cases():
     right = row(report, title, "Is right")
     assert (right["Agreement"]["value"], right["Agreement"]["n"]) == (0.5, 2)
     assert right["Kappa"]["value"] == 0.0  # the agreement is that of chance: the judge calls everything met
-    only = carrying(cases, right["Only the judge"]["tags"])
+    only = cases_with_tags(cases, right["Only the judge"]["tags"])
     assert [(case.subject["example"], case.values["why"]) for case in only] == [("p1", "so it is")]
     assert row(report, "Agreement by axis", "axis:truth")["judge 1"]["value"] == 0.5
 
@@ -110,7 +110,7 @@ def test_beside_people_on_the_same_criteria():
     assert found["With a person"]["value"] == pytest.approx((1 + 1 + 1 + 2 / 3 + 1 / 2) / 5)
     assert found["Two people"]["value"] == pytest.approx((1 + 1 + 1 + 1 / 3 + 0) / 5)
     assert (found["With a person"]["n"], found["With a person"]["missing"]) == (5, 1)
-    assert len(carrying(cases, found["With a person"]["tags"])) == 6
+    assert len(cases_with_tags(cases, found["With a person"]["tags"])) == 6
     third = row(report, "Each person with the others", "person-2")
     assert third["Beside judge 1"]["value"] == pytest.approx((1 + 1 + 0) / 3)  # p0 and p1 polite, p1 right
 
@@ -119,10 +119,10 @@ def test_two_judges_are_compared_on_the_same_criteria():
     report, cases, _ = run(MILD, CLOSE)
     found = row(report, "Against judge 2", "judge 1")
     for words in ("Only judge 2 right", "Only this one right"):
-        assert len(carrying(cases, found[words]["tags"])) == found[words]["value"]
+        assert len(cases_with_tags(cases, found[words]["tags"])) == found[words]["value"]
     counted = dict(report["coverage"])["Judges disagree"]
     # p1, both criteria; a missing verdict is not a disagreement
-    assert len(carrying(cases, counted["tags"])) == counted["value"] == 4
+    assert len(cases_with_tags(cases, counted["tags"])) == counted["value"] == 4
     assert found["Difference"]["value"] == pytest.approx(3 / 5 - 4 / 5)
     assert (found["Only judge 2 right"]["value"], found["Only this one right"]["value"]) == (2, 1)
     assert found["p (McNemar)"]["value"] == 1.0  # 2 against 1
@@ -135,9 +135,9 @@ def test_the_entries_of_the_leaderboard_name_the_judges():
 
 def test_only_the_first_responses_where_that_is_asked_for():
     _, cases, context = run(CLOSE, max_responses=1)
-    assert {case.subject["example"] for case in carrying(cases, ["judge:judge 1"])} == {"p0"} and context.asked == {
-        1: 2
-    }
+    assert {case.subject["example"] for case in cases_with_tags(cases, ["judge:judge 1"])} == {
+        "p0"
+    } and context.asked == {1: 2}
 
 
 def test_without_grades_there_is_nothing_to_score():

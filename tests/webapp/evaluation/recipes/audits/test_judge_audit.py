@@ -6,7 +6,7 @@ from trainer.contracts import Example, Message, Preference, Response
 from webapp.evaluation.recipes import RECIPES
 from webapp.evaluation.recipes.base import NothingToScore
 
-from ..fake import FakeContext, Judge, block, carrying, row
+from ..fake import FakeContext, Judge, block, cases_with_tags, row
 
 SPEC = {"kind": "pairwise", "order": "both"}
 
@@ -44,7 +44,7 @@ def test_asked_in_both_orders_the_numbers_are_those_worked_by_hand():
     assert (found["Consistent"]["value"], found["Consistent"]["n"]) == (pytest.approx(1 / 3), 3)
     assert found["First place"]["value"] == pytest.approx(6 / 7)
     assert found["Missing"]["value"] == 1 and context.asked == {1: 8}
-    assert {case.subject["pair"] for case in carrying(cases, found["Accuracy"]["tags"])} == {"p0", "p1"}
+    assert {case.subject["pair"] for case in cases_with_tags(cases, found["Accuracy"]["tags"])} == {"p0", "p1"}
     assert report["entries"][0]["judge_version"] == 1
     assert len(cases[0].values["verdicts"]) == 2
 
@@ -53,7 +53,7 @@ def test_by_group_each_number_has_its_own_cases():
     report, cases = FakeContext("judge_audit", {"judges": [{"version": 1}]}, PAIRS, {1: Judge(SPEC, says(HASTY))}).run()
     code, math = (row(report, "Accuracy by group", group)["judge 1"] for group in ("code", "math"))
     assert (code["value"], math["value"]) == (1.0, 0.0)
-    assert len(carrying(cases, math["tags"])) == 2
+    assert len(cases_with_tags(cases, math["tags"])) == 2
 
 
 def test_a_judge_that_falls_for_length_is_seen_in_the_slice():
@@ -71,7 +71,7 @@ def test_beside_people_on_the_same_pairs():
     assert found["With a person"]["value"] == pytest.approx((1 + 2 / 3) / 2)
     assert found["Two people"]["value"] == pytest.approx((1 + 1 / 3) / 2)
     person = row(report, "Each person with the others", "r2")["Beside judge 1"]
-    assert len(carrying(cases, person["tags"])) == person["n"] == 2
+    assert len(cases_with_tags(cases, person["tags"])) == person["n"] == 2
 
 
 def test_pairs_without_a_label_are_cases_that_people_can_be_asked_about():
@@ -79,7 +79,7 @@ def test_pairs_without_a_label_are_cases_that_people_can_be_asked_about():
     config = {"judges": [{"version": 1}]}
     report, cases = FakeContext("judge_audit", config, [*PAIRS, bare], {1: Judge(SPEC, says(HASTY))}).run()
     counted = dict(report["coverage"])["Without a label"]
-    (case,) = carrying(cases, counted["tags"])
+    (case,) = cases_with_tags(cases, counted["tags"])
     assert counted["value"] == 1 and case.subject == {"example": "p9"}
 
 
@@ -92,11 +92,16 @@ def test_two_judges_are_compared_on_the_pairs_both_have():
     assert found["p (McNemar)"]["value"] == 0.5  # two pairs decide, both in the same direction: 2 * 1/4
     assert found["p (McNemar)"]["n"] == 2
     counted = dict(report["coverage"])["Judges disagree"]
-    disagreeing = carrying(cases, counted["tags"])  # on p3 judge 1 gave a verdict in one order, the same one as judge 2
+    disagreeing = cases_with_tags(
+        cases, counted["tags"]
+    )  # on p3 judge 1 gave a verdict in one order, the same one as judge 2
     assert {case.subject["pair"] for case in disagreeing} == {"p0", "p1"} and counted["value"] == len(disagreeing) == 4
-    apart = carrying(cases, found["Only judge 2 right"]["tags"])
+    apart = cases_with_tags(cases, found["Only judge 2 right"]["tags"])
     assert {case.subject["pair"] for case in apart} == {"p0", "p1"}
-    assert carrying(cases, found["Only this one right"]["tags"]) == [] and found["Only this one right"]["value"] == 0
+    assert (
+        cases_with_tags(cases, found["Only this one right"]["tags"]) == []
+        and found["Only this one right"]["value"] == 0
+    )
 
 
 def test_votes_give_a_curve_and_a_confidence():
@@ -111,7 +116,7 @@ def test_votes_give_a_curve_and_a_confidence():
     assert [(each["x"], each["value"]) for each in curve] == [(1, pytest.approx(2 / 3)), (3, 1.0)]
     point = block(report, "Calibration")["series"][0]["points"][0]
     assert point["x"] == pytest.approx(2 / 3) and point["tags"][1] == "confidence:60% to 70%"
-    assert len(carrying(cases, point["tags"])) == 1
+    assert len(cases_with_tags(cases, point["tags"])) == 1
 
 
 def test_a_tie_between_raters_on_two_sides_is_no_label():
@@ -130,7 +135,7 @@ def test_a_judge_that_never_answers_has_only_missing_verdicts():
     found = row(report, "Right, and whichever comes first", "judge 1")
     assert found["Accuracy"]["value"] == 0.0 and found["Accuracy"]["missing"] == 4
     assert found["Consistent"]["value"] is None and "undefined" in found["Consistent"]
-    assert len(carrying(cases, ["missing"])) == 4
+    assert len(cases_with_tags(cases, ["missing"])) == 4
 
 
 def test_what_was_not_asked_in_the_other_order_is_not_missing():
@@ -139,7 +144,7 @@ def test_what_was_not_asked_in_the_other_order_is_not_missing():
     found = row(report, "Right, and whichever comes first", "judge 1")
     assert (found["Accuracy"]["value"], found["Accuracy"]["missing"]) == (0.5, 1)  # p0 and p2; p3 gave no verdict
     assert found["Both orders"]["undefined"] == found["Consistent"]["undefined"] == "asked in the given order only"
-    assert found["Missing"]["value"] == 1 and len(carrying(cases, found["Missing"]["tags"])) == 1
+    assert found["Missing"]["value"] == 1 and len(cases_with_tags(cases, found["Missing"]["tags"])) == 1
     assert (found["First place"]["value"], found["First place"]["n"], found["First place"]["missing"]) == (1.0, 3, 1)
     assert dict(report["coverage"])["Verdicts"]["value"] == 3 and "swapped" not in cases[0].values
 

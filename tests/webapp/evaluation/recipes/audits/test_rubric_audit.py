@@ -4,7 +4,7 @@ import pytest
 
 from trainer.contracts import Criterion, Example, Message, Preference, Response, Rubric, VerifierSpec
 
-from ..fake import FakeContext, Judge, carrying, row
+from ..fake import FakeContext, Judge, cases_with_tags, row
 
 
 def contains(word: str) -> VerifierSpec:
@@ -35,7 +35,7 @@ def test_criteria_that_tell_nothing_are_found():
     assert [case.values["power"] for case in cases] == ["all_meet", "none_meets", "discriminates", "unknown"]
     head = report["headline"]["cell"]
     assert (round(head["value"], 3), head["n"], head["missing"]) == (0.667, 3, 1)
-    assert len(carrying(cases, head["tags"])) == 2
+    assert len(cases_with_tags(cases, head["tags"])) == 2
     assert row(report, "Do criteria tell responses apart?", "Every response meets it")["Share"]["value"] == 0.25
 
 
@@ -59,7 +59,7 @@ def test_coverage_of_what_the_instruction_demands():
     report, cases = FakeContext("rubric_audit", {"lister": 2, "matcher": 3}, [EXAMPLE], judges).run()
     covered = row(report, "Coverage of the instruction", "Demands covered")["Mean over rubrics"]
     assert covered["value"] == 0.25
-    passed_over = carrying(cases, covered["tags"])
+    passed_over = cases_with_tags(cases, covered["tags"])
     assert [case.subject["demand"] for case in passed_over] == ["Demand 0", "Demand 2", "Demand 3"]
     assert len(passed_over[0].values["verdicts"]) == 2  # the judge that listed it and the judge that matched it
 
@@ -74,7 +74,7 @@ def test_examples_without_a_rubric_are_counted():
     bare = EXAMPLE.model_copy(update={"key": "bare", "rubric": None})
     report, cases = FakeContext("rubric_audit", {}, [bare, EXAMPLE]).run()
     counted = dict(report["coverage"])["Without a rubric"]
-    assert counted["value"] == 1 and carrying(cases, counted["tags"])[0].subject == {"example": "bare"}
+    assert counted["value"] == 1 and cases_with_tags(cases, counted["tags"])[0].subject == {"example": "bare"}
 
 
 def test_a_rubric_without_responses_is_still_read():
@@ -119,7 +119,7 @@ def test_likert_scores_by_the_rubric_rank_pairs_as_people_did_or_not():
     assert found["Ties"]["value"] == 2
     # differences 1, 0, 0: mean 1/3, standard deviation 1/sqrt(3)
     assert found["Cohen's d"]["value"] == pytest.approx(3**-0.5)
-    (right,) = carrying(cases, found["Accuracy"]["tags"])
+    (right,) = cases_with_tags(cases, found["Accuracy"]["tags"])
     assert right.subject["example"] == "p1" and right.values["lead"] == 1
 
 
@@ -150,5 +150,5 @@ def test_a_judge_of_rubrics_rates_each_and_names_its_faults():
     assert (mean["value"], mean["n"], mean["missing"]) == (3.0, 3, 1)
     lowest = row(report, "How good the rubrics are", "1")["Rubrics"]
     assert lowest["value"] == pytest.approx(1 / 3)
-    (case,) = carrying(cases, lowest["tags"])
+    (case,) = cases_with_tags(cases, lowest["tags"])
     assert case.subject["example"] == "p1" and case.values["faults"] == ["vague"]

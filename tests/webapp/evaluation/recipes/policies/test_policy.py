@@ -7,7 +7,7 @@ import pytest
 from trainer.contracts import Criterion, CriterionResult, Example, Message, Response, Rubric, Verdict, VerifierSpec
 from webapp.evaluation.recipes.base import NothingToScore, Rollout
 
-from ..fake import FakeContext, Judge, block, carrying, row
+from ..fake import FakeContext, Judge, block, cases_with_tags, row
 
 RUBRIC = Rubric(
     criteria=(
@@ -53,7 +53,7 @@ def test_scores_by_hand():
     old, new = row(report, "Rubric scores", "old"), row(report, "Rubric scores", "new")
     assert (old["Raw score"]["value"], new["Raw score"]["value"]) == (0.25, 0.75)  # (0 + .5) / 2, (1 + .5) / 2
     assert (new["Difference"]["value"], new["Difference"]["n"]) == (0.5, 2)
-    assert len(carrying(cases, old["Raw score"]["tags"])) == 4
+    assert len(cases_with_tags(cases, old["Raw score"]["tags"])) == 4
 
 
 def test_only_what_no_verifier_decides_is_asked():
@@ -65,16 +65,16 @@ def test_only_what_no_verifier_decides_is_asked():
 def test_without_a_judge_the_undecided_criterion_leaves_the_score_partial():
     report, cases = context(judge=None).run()
     assert row(report, "Rubric scores", "new")["Raw score"]["value"] == 1.0
-    assert len(carrying(cases, ["partial"])) == len(carrying(cases, ["undecided"])) == 8
+    assert len(cases_with_tags(cases, ["partial"])) == len(cases_with_tags(cases, ["undecided"])) == 8
 
 
 def test_by_criterion_axis_and_domain():
     report, cases = context().run()
     yes = row(report, "By criterion", "Says yes")
     assert (yes["old"]["value"], yes["new"]["value"]) == (0.5, 1.0)
-    assert {case.subject["model"] for case in carrying(cases, yes["old"]["tags"])} == {"old"}
+    assert {case.subject["model"] for case in cases_with_tags(cases, yes["old"]["tags"])} == {"old"}
     tone = row(report, "By axis", "tone")["new"]
-    assert tone["value"] == 0.5 and len(carrying(cases, tone["tags"])) == 4
+    assert tone["value"] == 0.5 and len(cases_with_tags(cases, tone["tags"])) == 4
     assert row(report, "By domain", "d0")["new"]["value"] == 0.75
     assert row(report, "Held out and training", "heldout")["old"]["value"] == 0.25
 
@@ -111,8 +111,8 @@ def test_who_wins_by_score_and_by_a_judge():
     report, cases = context().run()
     new = row(report, "Who wins", "new")
     assert (new["Won"]["value"], new["Tied"]["value"], new["Lost"]["value"]) == (2, 0, 0)
-    assert len(carrying(cases, new["Won"]["tags"])) == 4  # two responses to each of two prompts
-    assert not carrying(cases, new["Lost"]["tags"])
+    assert len(cases_with_tags(cases, new["Won"]["tags"])) == 4  # two responses to each of two prompts
+    assert not cases_with_tags(cases, new["Lost"]["tags"])
     made = context(pairwise=2)
     made.judges[2] = Judge(
         {"kind": "pairwise", "order": "given"}, lambda given, subject: {"reasons": [], "verdict": "A"}
@@ -120,7 +120,7 @@ def test_who_wins_by_score_and_by_a_judge():
     report, cases = made.run()
     won = row(report, "Who wins", "old")["Won"]
     assert won["value"] == 2
-    behind = carrying(cases, won["tags"])  # the first response to each prompt, with the answer of the judge
+    behind = cases_with_tags(cases, won["tags"])  # the first response to each prompt, with the answer of the judge
     assert [case.subject["response"] for case in behind] == ["old0", "old0"]
     assert all(any(verdict > 2000 for verdict in case.values["verdicts"]) for case in behind)
 
@@ -129,9 +129,9 @@ def test_among_three_models_a_case_says_against_whom_it_won():
     report, cases = context(responses=[*MODELS, {"name": "again", "origin": "old"}]).run()
     new, old = row(report, "Who wins", "new"), row(report, "Who wins", "old")
     assert (new["Won"]["value"], old["Tied"]["value"], old["Lost"]["value"]) == (4, 2, 2)
-    behind = carrying(cases, new["Won"]["tags"])
+    behind = cases_with_tags(cases, new["Won"]["tags"])
     assert {"won:old", "won:again"} <= set(behind[0].tags) and behind[0].values["won against"] == "old, again"
-    assert len(carrying(cases, [*old["Tied"]["tags"], "tied:again"])) == 4
+    assert len(cases_with_tags(cases, [*old["Tied"]["tags"], "tied:again"])) == 4
 
 
 def test_models_without_a_prompt_in_common_are_told_apart_from_models_that_tie():
@@ -155,7 +155,7 @@ def test_a_comparison_without_an_outcome_is_counted_and_leads_to_its_responses()
     report, cases = made.run()
     lost = row(report, "Who wins", "old")["No outcome"]
     assert lost["value"] == 1 and "Without an outcome: 1 comparison." in block(report, "Who wins")["note"]
-    assert [case.subject["example"] for case in carrying(cases, lost["tags"])] == ["p0"]
+    assert [case.subject["example"] for case in cases_with_tags(cases, lost["tags"])] == ["p0"]
 
 
 def test_what_changed_most_leads_to_its_responses():
@@ -164,8 +164,8 @@ def test_what_changed_most_leads_to_its_responses():
     assert found["Change"]["value"] == 0.5
     assert (found["old"]["value"], found["old"]["n"], found["new"]["value"], found["Change"]["n"]) == (0.25, 2, 0.75, 4)
     assert found["old"]["low"] <= 0.25 <= found["old"]["high"]
-    assert len(carrying(cases, found["old"]["tags"])) == 2
-    assert found["Prompt"]["compare"] == "p0" and len(carrying(cases, ["example:p0"])) == 4
+    assert len(cases_with_tags(cases, found["old"]["tags"])) == 2
+    assert found["Prompt"]["compare"] == "p0" and len(cases_with_tags(cases, ["example:p0"])) == 4
 
 
 def rollout(text: str, met: bool | None) -> Rollout:
@@ -181,7 +181,7 @@ def test_two_checkpoints_of_runs_without_any_dataset():
     assert row(report, "Rubric scores", "run 8")["Clipped"]["value"] == 1.0
     assert row(report, "Rubric scores", "run 8")["Clipped"]["missing"] == 1
     assert row(report, "Rubric scores", "run 7")["Length"]["value"] == 3
-    assert len(carrying(cases, ["no score"])) == 1
+    assert len(cases_with_tags(cases, ["no score"])) == 1
     asked = [(case.subject["response"], case.values["text"]) for case in cases]
     assert asked == [("sampled-0.0", "no"), ("sampled-1.0", "yes"), ("sampled-1.1", "?")], "what tasks are made of"
 
@@ -195,10 +195,10 @@ def test_held_out_beside_what_a_run_learnt_from():
     held, learnt = (row(report, "Held out and training", name) for name in ("heldout", "in training"))
     assert (held["before"]["value"], held["after"]["value"], learnt["after"]["value"]) == (0.0, 0.5, 1.0)
     assert learnt["before"]["undefined"] == "it had not learnt from any response yet"
-    assert len(carrying(cases, learnt["after"]["tags"])) == 2
+    assert len(cases_with_tags(cases, learnt["after"]["tags"])) == 2
     scores = row(report, "Rubric scores", "after")
     assert (scores["Clipped"]["value"], scores["Responses"]["value"]) == (0.5, 2)
-    assert len(carrying(cases, scores["Clipped"]["tags"])) == 2
+    assert len(cases_with_tags(cases, scores["Clipped"]["tags"])) == 2
 
 
 def test_a_model_without_responses_is_named_with_those_there_are():
@@ -251,7 +251,7 @@ def test_novelty_its_shares_and_the_gain_where_it_is_highest():
     assert after["Score elsewhere"]["n"] == 2
     before = row(report, "Variety and novelty", "before")
     assert before["Novelty"]["undefined"] == "run 1 keeps no checkpoint" and before["Novelty"]["missing"] == 4
-    assert carrying(cases, ["model:after"])[0].values["novelty"] == 12.0
+    assert cases_with_tags(cases, ["model:after"])[0].values["novelty"] == 12.0
 
 
 def test_the_responses_of_a_dataset_have_no_novelty_and_say_so():
@@ -283,7 +283,7 @@ def test_people_correct_the_judge_by_a_random_part_of_the_prompts() -> None:
     assert (found["Corrected"]["value"], found["Corrected"]["n"]) == (0.75, 24), "the judge says nothing of people's"
     assert found["Correlation"]["value"] is None
     more = found["To grade next"]["value"]
-    drawn = carrying(cases, found["To grade next"]["tags"])
+    drawn = cases_with_tags(cases, found["To grade next"]["tags"])
     assert 0 < more == len(drawn) < 16
     assert {case.subject["example"] for case in drawn} <= {each.key for each in listed[24:]}
     assert "pairs v1, graded 7 v1, graded 8 v1" in block(report, "Corrected by people")["note"]
@@ -317,7 +317,7 @@ def test_prompts_that_programs_decide_say_nothing_of_how_far_people_and_judge_ar
     assert (found["Corrected"]["value"], found["Corrected"]["n"]) == (pytest.approx(0.9), 20)
     assert found["By people"]["value"] == pytest.approx(0.9)
     assert "60 prompts need no grades" in block(report, "Corrected by people")["note"]
-    drawn = {case.subject["example"] for case in carrying(cases, found["To grade next"]["tags"])}
+    drawn = {case.subject["example"] for case in cases_with_tags(cases, found["To grade next"]["tags"])}
     assert drawn <= {each.key for each in listed[20:40]}
 
 
@@ -328,7 +328,7 @@ def test_a_criterion_on_which_people_part_counts_half() -> None:
     report, cases = made.run()
     found = row(report, "Corrected by people", "dataset")
     assert found["By people"]["value"] == 0.75, "2 points of the verifier and half of 2"
-    assert not carrying(cases, ["to grade next"]), "it is not asked about again"
+    assert not cases_with_tags(cases, ["to grade next"]), "it is not asked about again"
 
 
 def test_nobody_has_graded_yet_so_the_first_twenty_prompts_are_drawn() -> None:
@@ -336,7 +336,7 @@ def test_nobody_has_graded_yet_so_the_first_twenty_prompts_are_drawn() -> None:
     report, cases = FakeContext("policy", {"responses": MODELS, "judge": 1}, listed, {1: KIND}).run()
     found = row(report, "Corrected by people", "old")
     assert found["Corrected"]["value"] is None and found["Corrected"]["undefined"] == "people have scored none of them"
-    drawn = {case.subject["example"] for case in carrying(cases, found["To grade next"]["tags"])}
+    drawn = {case.subject["example"] for case in cases_with_tags(cases, found["To grade next"]["tags"])}
     assert len(drawn) == 20 == found["To grade next"]["value"]
     assert drawn != {each.key for each in listed[:20]}, "not the first ones, which may be alike"
 
@@ -355,7 +355,7 @@ def test_people_who_give_all_the_same_score_are_asked_about_another_batch() -> N
 def test_without_a_judge_nothing_is_to_be_corrected() -> None:
     report, cases = context(judge=None).run()
     assert not any(each["title"] == "Corrected by people" for each in report["blocks"])
-    assert not carrying(cases, ["to grade next"])
+    assert not cases_with_tags(cases, ["to grade next"])
 
 
 ALL_KIND = Judge({"kind": "criterion"}, lambda given, subject: {"explanation": "", "met": True})

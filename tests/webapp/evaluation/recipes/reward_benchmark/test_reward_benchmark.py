@@ -6,7 +6,7 @@ from trainer.contracts import Example
 from webapp.datasets.formats.importers import REGISTRY
 from webapp.evaluation.recipes.base import NothingToScore
 
-from ..fake import FakeContext, Judge, block, carrying, row
+from ..fake import FakeContext, Judge, block, cases_with_tags, row
 
 STYLES = ("concise", "detailed_plain", "detailed_markdown")
 
@@ -47,11 +47,11 @@ def test_scores_of_a_reward_model_that_likes_style_make_the_matrix():
     assert found["Average"]["value"] == found["safety"]["value"] == pytest.approx(2 / 3) and found["safety"]["n"] == 2
     matrix = block(report, "Styles: rm-a")
     assert [[cell["value"] for cell in cells[1:]] for cells in matrix["rows"]] == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
-    lost = carrying(cases, found["Hard"]["tags"])
+    lost = cases_with_tags(cases, found["Hard"]["tags"])
     assert len(cases) == 27 and len(lost) == 9
     assert lost[0].subject["a"].startswith("chosen_") and lost[0].values["scores"]
     assert report["headline"]["cell"]["value"] == pytest.approx(2 / 3)
-    assert len(carrying(cases, matrix["rows"][0][3]["tags"])) == 3
+    assert len(cases_with_tags(cases, matrix["rows"][0][3]["tags"])) == 3
 
 
 def compares(given, subject):
@@ -94,7 +94,7 @@ def test_ratings_pick_the_best_of_a_list_and_make_the_ties_score():
     assert found["Ties"]["value"] == pytest.approx(1.01)
     assert found["Score"]["value"] == pytest.approx((0.25 + 1 + 1.01) / 3)
     assert row(report, "Ties", "judge 1")["tied accuracy · 0.3"]["value"] == 1.0
-    assert [case.values["points"] for case in carrying(cases, found["Math"]["tags"])] == [0.0, 0.5]
+    assert [case.values["points"] for case in cases_with_tags(cases, found["Math"]["tags"])] == [0.0, 0.5]
 
 
 def test_a_judge_that_compares_has_no_score_for_ties_and_says_so():
@@ -119,7 +119,7 @@ def test_what_has_no_score_is_missing_and_what_is_no_list_is_counted():
     coverage = {words: cell["value"] for words, cell in report["coverage"]}
     assert (coverage["Prompts"], coverage["Missing"], coverage["Not a list"]) == (2, 9, 1)
     found = row(report, "RM-Bench", "rm-a")
-    assert found["Average"]["missing"] == 9 and len(carrying(cases, ["missing"])) == 9
+    assert found["Average"]["missing"] == 9 and len(cases_with_tags(cases, ["missing"])) == 9
 
 
 def test_without_lists_or_scores_there_is_nothing_to_score():

@@ -7,7 +7,7 @@ from trainer.contracts import Criterion, Example, Message, Preference, Response,
 from trainer.judges.spec import resolve as resolve_spec
 from webapp.evaluation.recipes.base import JudgeFacts
 
-from ..fake import FakeContext, Judge, block, carrying, row
+from ..fake import FakeContext, Judge, block, cases_with_tags, row
 
 CRITERIA = tuple(Criterion(id=f"h{i}", text=f"Human item {i}", points=1) for i in range(4))
 ITEMS = [{"text": f"Own item {i}", "kind": "hard", "importance": "important", "points": 1} for i in range(2)]
@@ -83,8 +83,8 @@ def test_accuracy_in_three_conditions_and_the_gap():
     assert row(report, title, "Human rubric")["Accuracy"]["value"] == 0.75
     assert report["headline"]["label"].startswith("Rubric gap")
     assert report["headline"]["cell"]["value"] == pytest.approx(0.25)
-    assert [case.subject["example"] for case in carrying(cases, ["helped"])] == ["p2"]
-    assert [case.subject["example"] for case in carrying(cases, own["Invalid"]["tags"])] == ["p3"]
+    assert [case.subject["example"] for case in cases_with_tags(cases, ["helped"])] == ["p2"]
+    assert [case.subject["example"] for case in cases_with_tags(cases, own["Invalid"]["tags"])] == ["p3"]
 
 
 def test_by_domain():
@@ -107,7 +107,7 @@ def test_alignment_is_many_to_many_and_what_was_not_matched_is_missing():
 def test_necessity_and_rigidity():
     report, cases = context(necessity=5).run()
     own = row(report, "Necessity and rigidity", "Own items")
-    assert len(carrying(cases, own["Rigid and not needed"]["tags"])) == 3
+    assert len(cases_with_tags(cases, own["Rigid and not needed"]["tags"])) == 3
     assert [(item["whose"], item["necessity"]) for item in cases[0].values["rated"]] == [
         *[("human items", n) for n in (5, 1, 1, 1)],
         *[("own items", n) for n in (5, 1)],
@@ -126,7 +126,7 @@ def test_scaling_by_items_and_by_rounds():
     rounds = block(report, "Accuracy by rounds of refinement")["series"][0]["points"]
     assert [(each["x"], each["n"]) for each in rounds] == [(0, 3), (1, 3)]
     for each in [*sizes, *rounds]:  # p3 was not refined: its human items are wrong, and it is in no round
-        wrong = carrying(cases, each["tags"])
+        wrong = cases_with_tags(cases, each["tags"])
         assert len(wrong) == round(each["n"] * (1 - each["value"]))
     assert cases[3].values["human items 2"] == "B" and "own rubric, round 1" not in cases[3].values
 
@@ -141,7 +141,7 @@ def test_pairs_that_cannot_be_judged_are_counted_with_their_reason():
     assert coverage["Pairs"]["value"] == 4
     for words, key in (("Without a rubric", "p7"), ("Label is a tie", "p8"), ("Without a label", "p9")):
         assert coverage[words]["value"] == 1
-        assert [case.subject["example"] for case in carrying(cases, coverage[words]["tags"])] == [key]
+        assert [case.subject["example"] for case in cases_with_tags(cases, coverage[words]["tags"])] == [key]
 
 
 def test_human_rubrics_alone_are_enough():
@@ -250,7 +250,7 @@ def test_more_rubrics_are_sampled_and_the_majority_of_their_verdicts_counts():
         (1, pytest.approx(2 / 3), 3),
         (4, pytest.approx(1 / 3), 3),
     ]
-    wrong = carrying(cases, own["points"][1]["tags"])
+    wrong = cases_with_tags(cases, own["points"][1]["tags"])
     assert [case.subject["example"] for case in wrong] == ["p1", "p2"]
     assert drawn == {0, 1, 2, 3}, "no point of the curve has 5 or 6 rubrics, so nobody is asked for them"
 

@@ -5,7 +5,7 @@ import pytest
 from trainer.contracts import Example, Message, Preference, Response
 from webapp.evaluation.recipes.base import NothingToScore, StudyJudgement
 
-from ..fake import FakeContext, block, carrying, row
+from ..fake import FakeContext, block, cases_with_tags, row
 
 TITLE = "People with either rubric"
 
@@ -55,7 +55,7 @@ def test_both_arms_and_the_difference_are_those_worked_by_hand():
     assert report["headline"]["cell"]["value"] == pytest.approx(1 / 3)
     assert (report["headline"]["cell"]["n"], report["headline"]["cell"]["missing"]) == (3, 1)
     assert report["headline"]["cell"]["low"] < 1 / 3 < report["headline"]["cell"]["high"]
-    assert len(carrying(cases, human["Accuracy"]["tags"])) == 1
+    assert len(cases_with_tags(cases, human["Accuracy"]["tags"])) == 1
     assert cases[0].values["rubric"] == ["human item"]
 
 
@@ -79,7 +79,7 @@ def test_what_is_not_there_is_counted():
         "Could not be assessed": 1,
         "About other pairs": 1,
     }
-    assert {case.subject["example"] for case in carrying(cases, ["one arm"])} == {"p3"}
+    assert {case.subject["example"] for case in cases_with_tags(cases, ["one arm"])} == {"p3"}
 
 
 def test_by_domain_and_by_person():

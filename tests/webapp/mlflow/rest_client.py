@@ -8,7 +8,7 @@ TRACKING = "/mlflow/api/2.0/mlflow/"
 ARTIFACTS = "/mlflow/api/2.0/mlflow-artifacts/artifacts"
 
 
-class Speaker:
+class RestClient:
     def __init__(self, membership=None, areas=None, secret="") -> None:
         if membership is not None:
             secret = create_token(membership, "mlflow", rights=areas)[1]
@@ -30,11 +30,11 @@ class Speaker:
         assert answer.status_code == 200, answer.content
         return answer.json()["run"]["info"]["run_id"]
 
-    def told(self, key: str) -> dict:
+    def get_run(self, key: str) -> dict:
         return self.get("runs/get", run_id=key).json()["run"]
 
     def metrics(self, key: str) -> dict:
-        return {each["key"]: each["value"] for each in self.told(key)["data"]["metrics"]}
+        return {each["key"]: each["value"] for each in self.get_run(key)["data"]["metrics"]}
 
     def log(self, key: str, *metrics, **batch):
         """`metrics`: (key, value, step) or (key, value, step, timestamp)."""
@@ -45,7 +45,7 @@ class Speaker:
         return self.post("runs/log-batch", run_id=key, metrics=rows, **batch)
 
     def send(self, key: str, path: str, content: bytes, experiment: str | None = None):
-        experiment = experiment or self.told(key)["info"]["experiment_id"]
+        experiment = experiment or self.get_run(key)["info"]["experiment_id"]
         at = f"{ARTIFACTS}/{experiment}/{key}/artifacts/{path}"
         return self.client.put(at, content, content_type="application/octet-stream")
 

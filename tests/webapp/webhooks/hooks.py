@@ -11,5 +11,5 @@ def listen(membership) -> None:
     )
 
 
-def told() -> list[tuple[str, dict]]:
+def announced_events() -> list[tuple[str, dict]]:
     return list(Delivery.objects.order_by("id").values_list("event", "payload"))

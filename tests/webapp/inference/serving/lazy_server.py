@@ -1,4 +1,4 @@
-"""`python -m tests.webapp.inference.serving.unhurried`: `python -m trainer model-server`, which loads its model once somebody waits for it."""
+"""`python -m tests.webapp.inference.serving.lazy_server`: `python -m trainer model-server`, which loads its model once somebody waits for it."""
 
 import sys
 import time
@@ -9,7 +9,7 @@ from trainer.serving import command
 from trainer.serving.server import Server
 
 
-class Unhurried(Server):
+class LazyServer(Server):
     def serve(self, load: Callable[[], Any]) -> None:
         def later() -> Any:
             while self._came.empty():
@@ -20,5 +20,5 @@ class Unhurried(Server):
 
 
 if __name__ == "__main__":
-    setattr(command, "Server", Unhurried)  # noqa: B010 - it only imports the name
+    setattr(command, "Server", LazyServer)  # noqa: B010 - it only imports the name
     sys.exit(command.main(sys.argv[1:]))

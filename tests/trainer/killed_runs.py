@@ -18,7 +18,7 @@ from tests.timeouts import SECONDS
 from .running import run
 
 
-def killed(
+def run_until_killed(
     where: str,
     *given: Any,
     call: int = 0,

@@ -31,7 +31,7 @@ def lines(bad=(), rows=ROWS):
     return "".join(("{oops" if i in bad else line) + "\n" for i, line in enumerate(made))
 
 
-def queued(team, path, content, name="killed", **options) -> ImportJob:
+def queue_import(team, path, content, name="killed", **options) -> ImportJob:
     path.write_text(content)
     return services.start_import(team.researcher, path, name=name, queue=False, **options)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from tests.webapp.datasets.under_way import lines, queued
+from tests.webapp.datasets.running_import import lines, queue_import
 from tests.webapp.evaluation.conftest import as_file, make_examples
 from tests.webapp.evaluation.conftest import lines as recorded
 from tests.webapp.evaluation.test_local_judges import answered, started
@@ -59,7 +59,7 @@ def entry(action: str) -> AuditEntry:
 
 
 def test_an_import(team, monkeypatch, tmp_path):
-    job = queued(team, tmp_path / "rows.jsonl", lines(rows=30), keep_good=True)
+    job = queue_import(team, tmp_path / "rows.jsonl", lines(rows=30), keep_good=True)
     calls = gone_before(monkeypatch, import_job, "_conclude", team.researcher.user)
     imports.run_import(job.pk)
     job.refresh_from_db()
@@ -68,7 +68,7 @@ def test_an_import(team, monkeypatch, tmp_path):
 
 
 def test_an_import_that_is_refused(team, monkeypatch, tmp_path):
-    job = queued(team, tmp_path / "rows.jsonl", lines(rows=30, bad=(3,)))
+    job = queue_import(team, tmp_path / "rows.jsonl", lines(rows=30, bad=(3,)))
     calls = gone_before(monkeypatch, import_job, "_fail", team.researcher.user)
     imports.run_import(job.pk)
     job.refresh_from_db()
