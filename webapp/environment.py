@@ -59,7 +59,7 @@ class Environment(BaseSettings):
     max_running_runs: int | None = Field(
         None,
         ge=1,
-        description="How many runs, and jobs that need weights, may run at the same time; the others wait. If absent: half of the processors; "
+        description="Runs, and jobs that need weights, that may run at the same time; the others wait. If absent: half of the processors; "
         "on a cluster, no limit",
     )
     trainer_command: str | None = Field(

@@ -33,7 +33,7 @@ class PromptData(Section):
     shuffle: bool = knob(True, "Shuffle the training prompts again for each epoch")
     replicas: int = knob(
         1,
-        "How many groups a prompt that is never solved has in one pass over the data. A prompt that is always solved has 1; others lie between, in "
+        "Groups of a prompt that is never solved, in one pass over the data. A prompt that is always solved has 1; others lie between, in "
         "proportion to their pass rate (`meta.pass_rate`). Each group has its own advantages",
         unit="groups",
         ge=1,
@@ -61,7 +61,7 @@ class Rollout(Section):
     )
     replace_flat: int = knob(
         0,
-        "How many times a step replaces the groups whose rewards are all equal by groups of the next prompts (dynamic sampling); "
+        "A step replaces groups whose rewards are all equal by groups of the next prompts, at most so many times (dynamic sampling); "
         "0: they stay",
         unit="rounds",
         ge=0,

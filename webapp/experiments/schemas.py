@@ -51,7 +51,7 @@ class RunResultOut(Schema):
     last: float | None
     low: float | None = Field(description="95% interval of `last`; null if none is told")
     high: float | None
-    n: int | None = Field(description="How many cases `last` rests on, where it is told")
+    n: int | None = Field(description="Cases from which `last` is computed, if the run reports them")
 
 
 class EarlyStopOut(Schema):
@@ -138,7 +138,7 @@ class RunOut(Schema):
     )
     time_limit_s: float | None = Field(description="For how long it may; then it stops and saves. null: no limit")
     token_limit: int | None = Field(
-        description="How many tokens it may generate, all attempts together; then it stops and saves. null: no limit"
+        description="Tokens that it may generate, all attempts together; then it stops and saves. null: no limit"
     )
     judge_token_limit: int | None = Field(
         description="All its judges together; then it stops and saves. null: no limit"

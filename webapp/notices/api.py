@@ -59,7 +59,7 @@ class ReadIn(StrictIn):
 
 class ReadOut(Schema):
     read: int
-    unread: int = Field(description=f"How many still are, up to {queries.MANY}")
+    unread: int = Field(description=f"Unread notices that remain, up to {queries.MANY}")
 
 
 class WatchIn(StrictIn):

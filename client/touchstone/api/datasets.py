@@ -564,7 +564,7 @@ class Datasets(Group):
         probe: int | None = None,
         constraints: str | None = None,
     ) -> CountOut:
-        """How many examples pass the filters."""
+        """The number of examples that pass the filters."""
         return self._json(
             CountOut,
             "GET",

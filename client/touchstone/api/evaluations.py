@@ -413,7 +413,7 @@ class TasksOut(TypedDict):
 
 class Evaluations(Group):
     def judge_licence(self, judge_id: int, number: int) -> LicenceOut:
-        """How well a judge version agrees with labels of people."""
+        """The agreement of a judge version with labels of people."""
         return self._json(LicenceOut, "GET", f"/judges/{judge_id}/versions/{number}/licence")
 
     def recordings(self, *, page_size: int | None = None) -> Iterator[RecordingOut]:

@@ -621,7 +621,7 @@ class Projects(Group):
         return self._json(ProjectOut, "POST", "/projects", body=body)
 
     def size(self, body: SizeIn) -> SizeOut:
-        """How many tasks a project would make; nothing is written."""
+        """The number of tasks that a project would make; nothing is written."""
         return self._json(SizeOut, "POST", "/projects/size", body=body, again=True)
 
     def mine(self) -> WaitingList:
@@ -643,7 +643,7 @@ class Projects(Group):
         return self._json(ProjectOut, "POST", f"/projects/{project_id}/state", body=body, again=True)
 
     def progress(self, project_id: int) -> StatusOut:
-        """How far it is, how fast, until when."""
+        """The progress of a project, its speed, and its expected end."""
         return self._json(StatusOut, "GET", f"/projects/{project_id}/progress")
 
     def list_jobs(self, project_id: int) -> JobList:
@@ -844,8 +844,8 @@ class Projects(Group):
         )
 
     def suggestions(self, project_id: int) -> SuggestionsOut:
-        """Suggestions of judges for its tasks. How many tasks have a judge's view, its source, and how often
-        people gave the same answer, separately for each way it was shown.
+        """Suggestions of judges for its tasks. The number of tasks with a judge's view, its source, and how
+        often people gave the same answer, separately for each way it was shown.
         """
         return self._json(SuggestionsOut, "GET", f"/projects/{project_id}/suggestions")
 

@@ -857,8 +857,8 @@ class Runs(Group):
         return self._json(RunOut, "POST", f"/runs/{run_id}/tokens", body=body, again=True)
 
     def tokens(self, run_id: int) -> TokensOut:
-        """How many tokens it has generated, and may. Steps that have ended count, in all attempts; a step that
-        was repeated after a resume counts once.
+        """The tokens that a run has generated, and their limit. Steps that have ended count, in all attempts; a
+        step that was repeated after a resume counts once.
         """
         return self._json(TokensOut, "GET", f"/runs/{run_id}/tokens")
 

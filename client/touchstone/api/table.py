@@ -299,7 +299,7 @@ class Table(Group):
         )
 
     def count(self, *, q: str | None = None) -> RunCount:
-        """How many runs a query finds."""
+        """The number of runs that a query finds."""
         return self._json(RunCount, "GET", "/runs/table/count", query={"q": q})
 
     def list_columns(self) -> RunColumnList:

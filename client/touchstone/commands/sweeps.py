@@ -112,7 +112,7 @@ def _trials(trials: Iterable[SweepTrialOut], metric: str) -> Table:
 
 
 @app.command("add")
-def sweeps_add(sweep: int, trials: Annotated[int, typer.Argument(help="How many more")]) -> None:
+def sweeps_add(sweep: int, trials: Annotated[int, typer.Argument(help="Trials to add")]) -> None:
     """Adds trials to a sweep, also to one that is over."""
     _moved(lambda server: server.sweeps.add_trials(sweep, {"trials": trials}))
 

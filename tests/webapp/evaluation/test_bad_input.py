@@ -62,7 +62,7 @@ def judged(team, chat_server, endpoint):  # noqa: F811
 
 def questions(row: Evaluation) -> dict[str, tuple[int, str]]:
     """{state: (number, reason)} in the table about the questions."""
-    table = next(block for block in row.results["blocks"] if block["title"] == "What became of the questions")
+    table = next(block for block in row.results["blocks"] if block["title"] == "Outcome of the questions")
     return {state["text"]: (count["value"], why["text"]) for _, state, count, why in table["rows"]}
 
 
@@ -173,7 +173,7 @@ def test_orders_in_other_languages_are_found_and_the_page_says_in_which(judged):
     ]
     row = judged([*pairs, example(9)])
     assert row.results["tags"]["speaks to the judge"] == len(orders)
-    table = next(block for block in row.results["blocks"] if block["title"] == "What became of the questions")
+    table = next(block for block in row.results["blocks"] if block["title"] == "Outcome of the questions")
     assert "Arabic, Chinese, English" in table["note"] and "in another language" in table["note"]
 
 

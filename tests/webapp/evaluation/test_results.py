@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -47,6 +48,17 @@ def test_each_number_says_what_it_is_about(row, api):
     assert (old["beside"], old["subject"], old["measure"]) == ("Of older days", "Best", "luck")
     assert (found["headline"]["value"], found["headline"]["text"]) == (0.5, "Accuracy of Best")
     assert found["coverage"][0]["measure"] == "pairs" and found["judges"] == []
+
+
+def test_a_table_with_the_title_of_an_older_version_is_read_like_a_new_one(row):
+    for title in ("Outcome of the questions", "What became of the questions"):
+        table = r.table(title, ["Judge", "State", "Questions"], [[r.text("Best"), r.text("answered"), r.count(3)]])
+        row.results["blocks"] = [asdict(table)]
+        found = results.numbers_of(row)
+        assert ([(each["group"], each["value"]) for each in found["questions"]], found["other"]) == (
+            [("answered", 3)],
+            [],
+        )
 
 
 def test_a_spreadsheet_runs_nothing_and_missing_is_empty(row):

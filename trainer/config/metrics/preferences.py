@@ -64,12 +64,17 @@ TRAINING = (
     ),
 )
 
-_N = "How many held-out pairs that accuracy rests on."
+_N = "Held-out pairs from which that accuracy is computed."
 _ENDS = "Of the 95% Wilson interval of that accuracy."
 
 PAIRS = (
     Metric(
-        "eval/pairs", "Held-out pairs", "How many pairs the evaluation rests on.", "data", unit="pairs", optional=True
+        "eval/pairs",
+        "Held-out pairs",
+        "Pairs from which the evaluation is computed.",
+        "data",
+        unit="pairs",
+        optional=True,
     ),
     *with_ends(
         Metric(

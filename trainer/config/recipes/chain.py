@@ -84,7 +84,7 @@ class Imitation(Section):
         ge=0,
         le=256,
     )
-    batch_size: int = knob(16, "How many of the kept responses a step learns from", unit="responses", ge=1, le=65536)
+    batch_size: int = knob(16, "Kept responses from which one step learns", unit="responses", ge=1, le=65536)
 
     @property
     def wanted(self) -> WantedResponses:

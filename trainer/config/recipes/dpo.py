@@ -30,7 +30,9 @@ class DpoOptim(Optim):
 
 
 class DpoEvaluation(Evaluation):
-    max_examples: int = knob(200, "How many held-out examples are used, from the first in the dataset's order", ge=0)
+    max_examples: int = knob(
+        200, "Held-out examples of an evaluation, from the first in the dataset's order. More take longer", ge=0
+    )
 
 
 class PairTerms(Section):

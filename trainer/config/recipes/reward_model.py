@@ -21,7 +21,9 @@ class RewardEvaluation(Evaluation):
     every: int = knob(
         20, "Steps between evaluations on the held-out split; 0: only before and after", unit="steps", ge=0
     )
-    max_examples: int = knob(500, "How many held-out examples are used, from the first in the dataset's order", ge=0)
+    max_examples: int = knob(
+        500, "Held-out examples of an evaluation, from the first in the dataset's order. More take longer", ge=0
+    )
     embeddings: bool = knob(
         False,
         "Also measure what a linear model of sentence embeddings reaches; each answer is embedded once",

@@ -51,7 +51,12 @@ class SftData(Section):
         advanced=True,
     )
     share: float = knob(
-        0.1, "How many of them", gt=0, lt=1, advanced=True, when=("select", ("random", "cover", "distance"))
+        0.1,
+        "The share of the conversations that is learnt",
+        gt=0,
+        lt=1,
+        advanced=True,
+        when=("select", ("random", "cover", "distance")),
     )
     max_tokens: int = knob(1024, "Longer conversations are left out and counted", unit="tokens", ge=8, le=131072)
     shuffle: bool = knob(True, "Shuffle the examples again for each epoch")

@@ -31,7 +31,7 @@ class RewardedPhase(Phase):
     )
     window: int = knob(
         20,
-        "How many of the last steps are looked at. Only steps of the phase before count. If the reward is noisy, few steps can "
+        "Last steps that are compared. Only steps of the phase before count. If the reward is noisy, few steps can "
         "look level although they rise",
         unit="steps",
         ge=4,
@@ -61,7 +61,7 @@ class RewardedPhase(Phase):
     highest: float = knob(1.4, "Highest temperature that is tried", gt=0, le=5, when=("temperature", ("search",)))
     tried: int = knob(
         5,
-        "How many temperatures are tried, evenly spaced. Each takes an evaluation of the held-out prompts",
+        "Temperatures that are tried, evenly spaced. Each takes an evaluation of the held-out prompts",
         unit="temperatures",
         ge=2,
         le=50,
@@ -69,7 +69,7 @@ class RewardedPhase(Phase):
     )
     within: float = knob(
         0.01,
-        "How much of the best held-out score the chosen temperature may lose",
+        "The share of the best held-out score that the chosen temperature may lose",
         unit="of the score",
         ge=0,
         lt=1,
@@ -126,7 +126,7 @@ class RewardedPhase(Phase):
     )
     judged: int = knob(
         4,
-        "How many responses of each step are judged; those to the hardest prompts come first",
+        "Responses of each step that are judged; those to the hardest prompts come first",
         unit="responses",
         ge=1,
         le=4096,

@@ -43,7 +43,7 @@ class Phase(Section):
     step: int = knob(1, "Its first step", ge=1, le=10_000_000, when=("begins", ("step",)))
     window: int = knob(
         20,
-        "How many of the metric's last values must be level. Only values since the phase before began count. Few values can look "
+        "Last values of the metric that must be level. Only values since the phase before began count. Few values can look "
         "level although they fall",
         ge=4,
         le=10_000,

@@ -128,7 +128,7 @@ class Runner(Section):
         300.0, "Replace a worker that has made no progress for this long", unit="s", gt=0, advanced=True, when=ASYNC
     )
     retries: int = knob(
-        3, "How often a response may lose its worker before it is excluded", ge=0, le=100, advanced=True, when=ASYNC
+        3, "A response may lose its worker this often before it is excluded", ge=0, le=100, advanced=True, when=ASYNC
     )
     one_step_off: bool = knob(
         False,

@@ -87,7 +87,7 @@ TAILS = Plan(
         ("score on long prompts", _LONG),
         ("score on short prompts", "eval/domain/short:last"),
     ),
-    summary="How many of the long responses are trained on if the schedule takes the first to finish.",
+    summary="The share of the long responses that are trained on if the schedule takes the first to finish.",
 )
 
 TAILS_STILL = Plan(

@@ -78,7 +78,9 @@ def create(request: HttpRequest, payload: s.ProjectIn) -> Status[dict[str, Any]]
     return Status(201, _shown(project))
 
 
-@router.post("/projects/size", response=s.SizeOut, summary="How many tasks a project would make; nothing is written")
+@router.post(
+    "/projects/size", response=s.SizeOut, summary="The number of tasks that a project would make; nothing is written"
+)
 def size(request: HttpRequest, payload: s.SizeIn) -> size_estimate.Size:
     membership = access.may_write(require(request))
     return size_estimate.expected(find(membership.workspace_id, payload.dataset), payload.kind, payload.overlap)
@@ -110,7 +112,11 @@ def set_state(request: HttpRequest, project_id: s.ProjectId, payload: s.StateIn)
     return _shown(services.set_state(membership, project, payload.state))
 
 
-@router.get("/projects/{int:project_id}/progress", response=s.StatusOut, summary="How far it is, how fast, until when")
+@router.get(
+    "/projects/{int:project_id}/progress",
+    response=s.StatusOut,
+    summary="The progress of a project, its speed, and its expected end",
+)
 def progress(request: HttpRequest, project_id: s.ProjectId) -> dict[str, Any]:
     membership = require(request)
     project = access.project_read(membership, project_id)

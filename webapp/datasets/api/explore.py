@@ -160,7 +160,7 @@ def _row(member: VersionMember) -> dict[str, Any]:
     }
 
 
-@router.get(VERSION + "/count", response=CountOut, summary="How many examples pass the filters")
+@router.get(VERSION + "/count", response=CountOut, summary="The number of examples that pass the filters")
 def count(request: HttpRequest, dataset_id: Id, number: Number, filters: Query[ExampleFilters]) -> dict[str, Any]:
     version = access.version_read(require(request), dataset_id, number)
     return {"count": narrowing.count(version, filters.as_filters())}

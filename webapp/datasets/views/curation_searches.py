@@ -88,7 +88,7 @@ SELECTIONS = (
         "shortest",
         "Drop the shortest",
         "Removes the examples with the shortest responses: the prompts that need long responses are the harder half (GLM-4.5).",
-        (SearchField("share", "How many go", "0.5", _GOES),),
+        (SearchField("share", "Share to remove", "0.5", _GOES),),
     ),
     CurationSearch(
         "balance",
@@ -107,7 +107,7 @@ SELECTIONS = (
         (
             SearchField("log_probs", "Hard for which model", offers="log_probs"),
             _WINDOW,
-            SearchField("share", "How many go", "0.5", (*_GOES, ("0.9", "90% go"))),
+            SearchField("share", "Share to remove", "0.5", (*_GOES, ("0.9", "90% go"))),
         ),
         job="logprobs",
         needs="log-probabilities of each token",
@@ -124,7 +124,7 @@ SELECTIONS = (
             _WINDOW,
             SearchField(
                 "share",
-                "How many stay",
+                "Share to keep",
                 "0.1",
                 (
                     ("0.01", "1% stays"),

@@ -18,7 +18,7 @@ router = Router()
 @router.get(
     "/judges/{judge_id}/versions/{number}/licence",
     response=s.LicenceOut,
-    summary="How well a judge version agrees with labels of people",
+    summary="The agreement of a judge version with labels of people",
 )
 def judge_licence(request: HttpRequest, judge_id: EvaluationId, number: Number) -> dict[str, Any]:
     row = judging.version_read(require(request), judge_id, number)

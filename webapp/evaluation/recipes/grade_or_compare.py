@@ -204,7 +204,7 @@ def _next(found: Fused) -> r.Table:
         ("Gain per minute", "how much rank correlation it adds to the other, per minute of its own time"),
     ]
     note = COLLECT[found.collect] if found.difference.value is not None else ""
-    return r.table("What to collect next", columns, rows, note)
+    return r.table("Data to collect next", columns, rows, note)
 
 
 def _weights(found: Fused) -> Iterator[r.Table]:

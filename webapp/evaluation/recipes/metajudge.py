@@ -280,7 +280,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def _shares(by_judge: dict[str, list[JudgedReasons]]) -> Iterator[r.Table]:
     for title, names, key in (
-        ("What reasons rest on", list(CLASSES), "rests_on"),
+        ("Basis of the reasons", list(CLASSES), "rests_on"),
         ("Flaws of reasons", list(FLAWS), "flaws"),
     ):
         rows = []

@@ -49,7 +49,8 @@ class Measured(Schema):
 class ReportSection:
     """`title`: of the block; `{}` in it is a name, which is the `named` of its numbers. `across`: what is measured where the
     columns name subjects and the rows groups; otherwise the rows name what `rows` says, and the columns name measures. `measures`: titles
-    of columns that are measures all the same. `groups`: the title of a column whose words are the group of its row."""
+    of columns that are measures all the same. `groups`: the title of a column whose words are the group of its row. `former`: the title that
+    an older version has stored."""
 
     name: str
     title: str
@@ -58,16 +59,19 @@ class ReportSection:
     named: Literal["subject", "beside"] = "beside"
     measures: tuple[str, ...] = ()
     groups: str = ""
+    former: str = ""
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        return re.compile(re.escape(self.title).replace(r"\{\}", "(.*)"), re.DOTALL)
+        titles = [re.escape(each).replace(r"\{\}", "(.*)") for each in (self.title, self.former) if each]
+        return re.compile("|".join(titles), re.DOTALL)
 
 
 ASKING = (
     ReportSection("spending", "Cost and latency"),
-    ReportSection("questions", "What became of the questions", groups="State"),
+    ReportSection("questions", "Outcome of the questions", groups="State", former="What became of the questions"),
 )
+PROMPTS = ReportSection("prompts", "Outcome of the prompts", former="What became of the prompts")
 PEOPLE = (
     ReportSection("human_range", "As good as people are?"),
     ReportSection("raters", "Each person with the others", across="agreement", rows="group"),
@@ -145,33 +149,35 @@ SECTIONS: dict[str, tuple[ReportSection, ...]] = {
         ReportSection("judges", "Right, and for the right reasons"),
         ReportSection("reasons_and_verdicts", "Reasons against verdicts"),
         ReportSection("second_matcher", "Would another matcher say the same?"),
-        ReportSection("reasons_rest_on", "What reasons rest on"),
+        ReportSection("reasons_rest_on", "Basis of the reasons", former="What reasons rest on"),
         ReportSection("flaws", "Flaws of reasons"),
         *ASKING,
     ),
     "policy": RESPONSES,
-    "generate": (*RESPONSES, ReportSection("prompts", "What became of the prompts")),
+    "generate": (*RESPONSES, PROMPTS),
     "pass_rate": (
         ReportSection("map", "Map of the data"),
         ReportSection("by_pass_rate", "Prompts by pass rate", across="prompts", rows="group"),
         ReportSection("by_domain", "Learnable by domain", across="learnable", rows="group"),
         *SEVERAL,
-        ReportSection("prompts", "What became of the prompts"),
+        PROMPTS,
         *ASKING,
     ),
     "rubric_audit": (
         ReportSection("discrimination", "Do criteria tell responses apart?"),
-        ReportSection("wording", "How criteria read"),
+        ReportSection("wording", "Wording of the criteria", former="How criteria read"),
         ReportSection("related", "Redundant and in conflict"),
-        ReportSection("weights", "How much the score hangs on a criterion"),
+        ReportSection(
+            "weights", "Effect of one criterion on the score", former="How much the score hangs on a criterion"
+        ),
         ReportSection("coverage_of_instruction", "Coverage of the instruction"),
-        ReportSection("quality", "How good the rubrics are"),
+        ReportSection("quality", "Quality of the rubrics", former="How good the rubrics are"),
         ReportSection("ranking", "Do scores rank answers as people did?"),
         *ASKING,
     ),
     "grade_or_compare": (
         ReportSection("scores", "Grades, comparisons and both"),
-        ReportSection("next", "What to collect next"),
+        ReportSection("next", "Data to collect next", former="What to collect next"),
         ReportSection("weights", "Criterion weights"),
     ),
 }
@@ -182,7 +188,10 @@ def _schema(recipe: str, sections: tuple[ReportSection, ...]) -> Any:
     named: Any = {
         "recipe": (Literal[recipe], ...),
         "headline": (Measured, ...),
-        "coverage": (list[Measured], Field(description="What the numbers rest on, and what they do not")),
+        "coverage": (
+            list[Measured],
+            Field(description="The cases from which the numbers are computed, and those that are missing"),
+        ),
         **rows,
         OTHER: (list[Measured], Field(description="Of blocks that no section knows: results of older versions")),
         "notes": (list[str], ...),

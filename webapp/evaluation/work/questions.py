@@ -74,7 +74,7 @@ class Questions:
         ]
         if rows:
             columns = ["Judge", "State", "Questions", "Reason"]
-            report.blocks.append(r.table("What became of the questions", columns, rows, NOTE))
+            report.blocks.append(r.table("Outcome of the questions", columns, rows, NOTE))
 
     def _rows(self, judge: str) -> list[list[r.Cell]]:
         counts = Counter(self._answers[judge].values())

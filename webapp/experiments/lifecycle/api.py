@@ -86,7 +86,7 @@ def limit_tokens(request: HttpRequest, run_id: RunId, payload: TokenLimitIn) -> 
     return serializers.run(token_limit.change(membership, run, payload.tokens))
 
 
-@router.get("/runs/{run_id}/tokens", response=TokensOut, summary="How many tokens it has generated, and may")
+@router.get("/runs/{run_id}/tokens", response=TokensOut, summary="The tokens that a run has generated, and their limit")
 def tokens(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """Steps that have ended count, in all attempts; a step that was repeated after a resume counts once."""
     return token_limit.shown(access.run_read(require(request), run_id))

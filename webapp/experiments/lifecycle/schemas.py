@@ -52,7 +52,7 @@ class TokenLimitIn(Schema):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"tokens": 5_000_000}})
 
     tokens: Annotated[int, Field(ge=1, lt=2**53)] | None = Field(
-        description="How many tokens it may generate, all attempts together; null lifts the limit"
+        description="Tokens that it may generate, all attempts together; null lifts the limit"
     )
 
 
@@ -72,7 +72,7 @@ class EarlyStopIn(Schema):
     )
 
     metric: Annotated[str, Field(min_length=1, max_length=80, description="A key that the recipe declares")]
-    patience: Annotated[int, Field(ge=1, le=MOST_PATIENCE, description="How many values; missing ones do not count")]
+    patience: Annotated[int, Field(ge=1, le=MOST_PATIENCE, description="Number of values; missing ones do not count")]
     better: Literal["higher", "lower"] | None = Field(None, description="null: as the recipe declares the metric")
     min_delta: Annotated[
         float,
@@ -102,10 +102,10 @@ class LimitsIn(Schema):
         int | None, Field(ge=60, le=315_360_000, description="For how long a run may run, all attempts together")
     ] = None
     tokens: Annotated[
-        int | None, Field(ge=1, lt=2**53, description="How many tokens a run may generate, all attempts together")
+        int | None, Field(ge=1, lt=2**53, description="Tokens that a run may generate, all attempts together")
     ] = None
     budget_tokens: Annotated[
-        int | None, Field(ge=1, lt=2**53, description="How many tokens all judges of a run together may use")
+        int | None, Field(ge=1, lt=2**53, description="Tokens that all judges of a run together may use")
     ] = None
     budget_money: Annotated[
         float | None,

@@ -78,7 +78,7 @@ class AskedOut(Schema):
     task: int
     url: str
     done: int
-    wanted: int | None = Field(description="How many people are asked; null: everybody")
+    wanted: int | None = Field(description="People who are asked; null: everybody")
     answers: list[str] = Field(description="The answers that stand, in words")
     agreed: str = Field(description="The resolved judgement in words; empty if there is none yet")
 

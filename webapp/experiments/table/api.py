@@ -104,7 +104,7 @@ def _group(row: grouping.GroupRow) -> dict[str, Any]:
     return told | {"states": dict(row.states), "values": cells}
 
 
-@router.get("/runs/table/count", response=s.RunCount, summary="How many runs a query finds")
+@router.get("/runs/table/count", response=s.RunCount, summary="The number of runs that a query finds")
 def count(request: HttpRequest, q: Text = "") -> dict[str, Any]:
     try:
         number, more = queries.count(runs.may_read(require(request)), q)

@@ -59,7 +59,7 @@ class GroupCellOut(Schema):
 
     mean: FinalOut | None = Field(description="Mean over seeds with its 95% interval, of a metric or a result")
     value: float | str | None = Field(description="The value of the config that all its runs share")
-    different: int = Field(description="How many values of the config they have, if there are several; otherwise 0")
+    different: int = Field(description="Values of the config that they have, if there are several; otherwise 0")
 
 
 class RunGroupOut(Schema):

@@ -24,7 +24,7 @@ router = Router()
     "/projects/{int:project_id}/suggestions", response=s.SuggestionsOut, summary="Suggestions of judges for its tasks"
 )
 def suggestions(request: HttpRequest, project_id: Id) -> dict[str, Any]:
-    """How many tasks have a judge's view, its source, and how often people gave the same answer, separately for each way it was shown."""
+    """The number of tasks with a judge's view, its source, and how often people gave the same answer, separately for each way it was shown."""
     return _suggestions(projects.project_read(require(request), project_id))
 
 

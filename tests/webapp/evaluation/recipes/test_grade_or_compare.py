@@ -8,7 +8,7 @@ from webapp.evaluation.recipes.base import NothingToScore, ProjectAnswer
 from .fake import FakeContext, block, cases_with_tags, row
 
 GRADING, COMPARING = 1, 2
-SCORES, NEXT = "Grades, comparisons and both", "What to collect next"
+SCORES, NEXT = "Grades, comparisons and both", "Data to collect next"
 RUBRIC = Rubric(criteria=(Criterion(id="c1", text="Right", points=1), Criterion(id="c2", text="Long", points=3)))
 TEXTS = {"x": "one", "y": "two"}
 MET = {"x": ("met", "not_met"), "y": ("not_met", "met")}  # x is right, y is long

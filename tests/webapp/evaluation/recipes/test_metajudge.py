@@ -127,7 +127,7 @@ def test_what_the_matcher_could_not_score_is_missing_not_zero():
 def test_classes_and_flaws():
     report, cases = context({"p0": ["same", "other"], "p1": ["same"]}, flaws=6).run()
     assert row(report, "Flaws of reasons", "judge 1")["F2"]["value"] == pytest.approx(1 / 3)
-    generic = row(report, "What reasons rest on", "judge 1")["Generic"]
+    generic = row(report, "Basis of the reasons", "judge 1")["Generic"]
     assert generic["value"] == 1.0 and len(cases_with_tags(cases, generic["tags"])) == 2
 
 

@@ -229,7 +229,7 @@ def _hints(cases: Sequence[FoundCase]) -> r.Table:
         for code, words in HINTS.items()
     ]
     return r.table(
-        "How criteria read", ["What it looks like", "Share"], rows, "Read from the words alone: hints, not verdicts."
+        "Wording of the criteria", ["Feature", "Share"], rows, "Read from the words alone: hints, not verdicts."
     )
 
 
@@ -262,7 +262,7 @@ def _weights(cases: Sequence[FoundCase]) -> r.Table:
             cells.append(r.estimate(found, tag("importance", importance)))
         rows.append(cells)
     columns = ["Importance", "Criteria", "Met", "Change of the score without it", "Pairs it puts in order"]
-    return r.table("How much the score hangs on a criterion", columns, rows, "Means over criteria.")
+    return r.table("Effect of one criterion on the score", columns, rows, "Means over criteria.")
 
 
 def _coverage(seen: Sequence[AuditedRubric]) -> r.Table:

@@ -63,7 +63,7 @@ def _quality(rated: Sequence[FoundCase]) -> r.Table:
         share = proportion(sum(tagged in case.tags for case in rated), len(known), len(rated) - len(known))
         rows.append([r.text(words), r.estimate(share, tagged)])
     note = "The grade of the judge of rubrics for a rubric itself, 0 to 4; below the mean, the share of each score."
-    return r.table("How good the rubrics are", ["Quality", "Rubrics"], rows, note)
+    return r.table("Quality of the rubrics", ["Quality", "Rubrics"], rows, note)
 
 
 def _compared(context: Context, pairs: Sequence[FirstComparison], by: str) -> Iterator[FoundCase]:

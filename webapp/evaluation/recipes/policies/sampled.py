@@ -123,4 +123,4 @@ def ends(names: Sequence[str], found: Mapping[str, Sequence[WrittenText]]) -> r.
             ]
         )
     columns = [("Model", ""), ("Without a response", ""), ("Cut at the longest", "they would have gone on")]
-    return r.Table("What became of the prompts", columns, rows)
+    return r.Table("Outcome of the prompts", columns, rows)

@@ -146,9 +146,9 @@ def test_a_judge_of_rubrics_rates_each_and_names_its_faults():
     report, cases = FakeContext(
         "rubric_audit", {"quality": 8}, COMPARED, {8: Judge({"kind": "rubric_quality"}, rated)}
     ).run()
-    mean = row(report, "How good the rubrics are", "Mean")["Rubrics"]
+    mean = row(report, "Quality of the rubrics", "Mean")["Rubrics"]
     assert (mean["value"], mean["n"], mean["missing"]) == (3.0, 3, 1)
-    lowest = row(report, "How good the rubrics are", "1")["Rubrics"]
+    lowest = row(report, "Quality of the rubrics", "1")["Rubrics"]
     assert lowest["value"] == pytest.approx(1 / 3)
     (case,) = cases_with_tags(cases, lowest["tags"])
     assert case.subject["example"] == "p1" and case.values["faults"] == ["vague"]
