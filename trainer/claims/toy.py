@@ -128,7 +128,7 @@ def ranked(seed: int = 0) -> list[str]:
 
 
 def chance(places: Sequence[int], answers: int = 20_000, said: int = _SAID) -> float:
-    """How often so many different syllables, drawn by Zipf's law, contain those of these ranks (from 1): the pass rate of a model that
+    """The share of draws of so many different syllables, by Zipf's law, that contain those of these ranks (from 1): the pass rate of a model that
     has learned its habit perfectly. By simulation.
     """
     wanted = sum(1 << place for place in set(places))

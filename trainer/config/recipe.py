@@ -234,8 +234,8 @@ class RecipeConfig(Section):
             yield FieldProblem("optim.warmup_steps", f"longer than the run of {counted(self.steps, 'steps')}")
 
     def launch_problems(self) -> Iterator[FieldProblem]:
-        """What a person who launches a run did not mean, though the run would work. Form and API refuse it. A shell does not, because there
-        somebody tries a config out with fewer steps."""
+        """Values that a person who launches a run did not mean, though the run would work. Form and API refuse them. A shell does not, because
+        there somebody tries a config out with fewer steps."""
         yield from ()
 
     def asking(self, path: str) -> RewardPart | None:

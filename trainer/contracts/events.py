@@ -349,8 +349,8 @@ class IngestReply(Record):
 
 
 class JudgeGrant(Record):
-    """How a run asks a judge that its config names: through the server, or with the model in the directory `local` and the `adapters` that
-    are laid on it in their order.
+    """The way in which a run asks a judge that its config names: through the server, or with the model in the directory `local` and the
+    `adapters` that are laid on it in their order.
 
     It holds no secret: keys of endpoints never leave the server. `prices` are the prices of a local model's tokens, per million.
     """

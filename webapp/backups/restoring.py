@@ -42,7 +42,7 @@ Report = Callable[[int, int], None]  # bytes done, bytes in all; raises Cancelle
 
 @dataclass(frozen=True)
 class Restored:
-    """What was restored and compared. `unreadable`: stored secrets that open under no key; `pages`: addresses with their status, if they
+    """The rows that were restored and compared. `unreadable`: stored secrets that open under no key; `pages`: addresses with their status, if they
     were opened."""
 
     rows: int

@@ -25,7 +25,7 @@ class TimeOutsOut(TimeOutsIn):
     installation_session_minutes: int
 
 
-@router.get("/time-outs", response=TimeOutsOut, summary="How long sessions last")
+@router.get("/time-outs", response=TimeOutsOut, summary="The time after which sessions end")
 def read(request: HttpRequest) -> dict[str, int | None]:
     return _told(access.require(request, Role.OWNER).workspace)
 

@@ -116,7 +116,7 @@ def read(request: HttpRequest, payload: ReadIn) -> dict[str, int]:
     return {"read": changed, "unread": queries.unread(membership)}
 
 
-@router.get("/notices/settings", response=NoticeSettingsOut, summary="How you are told")
+@router.get("/notices/settings", response=NoticeSettingsOut, summary="The settings of your notices")
 def settings(request: HttpRequest) -> NoticeSettings:
     return queries.settings(access.may_read(require(request)).user_id)
 

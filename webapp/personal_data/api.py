@@ -63,7 +63,9 @@ def ask(request: HttpRequest) -> Status[DataExport]:
     return Status(202, services.ask(_signed_in(request)))
 
 
-@router.get("/me/data/{int:export_id}", response=DataExportOut, summary="How far such a file is", openapi_extra=BY_HAND)
+@router.get(
+    "/me/data/{int:export_id}", response=DataExportOut, summary="The progress of such a file", openapi_extra=BY_HAND
+)
 def export(request: HttpRequest, export_id: int) -> DataExport:
     return access.export(_signed_in(request), export_id)
 

@@ -86,7 +86,7 @@ def _lines(job: WeightsJob, after: int) -> Iterator[bytes]:
 @router.post(
     "/ingest/weights/{int:job_id}/store/uploads",
     response=Links,
-    summary="Where the files of what a job writes may be sent",
+    summary="The addresses to which the files that a job writes may be sent",
     openapi_extra=takes(Upload),
 )
 def store_uploads(request: HttpRequest, job_id: int) -> Links:

@@ -174,7 +174,7 @@ class Accounts(Group):
         self._nothing("DELETE", f"/tokens/{token_id}")
 
     def time_outs(self) -> TimeOutsOut:
-        """How long sessions last."""
+        """The time after which sessions end."""
         return self._json(TimeOutsOut, "GET", "/time-outs")
 
     def change_time_outs(self, body: TimeOutsIn) -> TimeOutsOut:

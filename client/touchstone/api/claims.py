@@ -123,7 +123,7 @@ class Claims(Group):
         return self._json(ClaimStandingOut, "POST", "/claims", body=body, key=key or new_key())
 
     def study(self, study_id: int) -> ClaimStandingOut:
-        """How a study stands, and its verdict."""
+        """The state of a study, and its verdict."""
         return self._json(ClaimStandingOut, "GET", f"/claims/{study_id}")
 
     def again(self, study_id: int) -> ClaimStandingOut:

@@ -10,7 +10,7 @@ from ..calling import Group
 
 
 class EndpointChange(TypedDict):
-    """What is left out stays as it is. An empty `secret` removes the key."""
+    """Fields that are left out stay as they are. An empty `secret` removes the key."""
 
     name: NotRequired[str]
     url: NotRequired[str]
@@ -118,7 +118,7 @@ class TroubleOut(TypedDict):
 
 
 class UseOut(TypedDict):
-    """What the verdicts of one version of a judge took; null if none of them says."""
+    """The tokens, the money and the time of the verdicts of one version of a judge; null if none of them says."""
 
     judge_id: int
     judge: str

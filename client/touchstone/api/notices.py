@@ -73,7 +73,7 @@ class Notices(Group):
         return self._json(ReadOut, "POST", "/notices/read", body=body, again=True)
 
     def settings(self) -> NoticeSettingsOut:
-        """How you are told."""
+        """The settings of your notices."""
         return self._json(NoticeSettingsOut, "GET", "/notices/settings")
 
     def change_settings(self, body: NoticeSettingsIn) -> NoticeSettingsOut:

@@ -659,7 +659,7 @@ class Projects(Group):
         return self._json(GuidelinesOut, "POST", f"/projects/{project_id}/guidelines", body=body)
 
     def people(self, project_id: int) -> PersonList:
-        """How each person works. Amount, speed, gold tasks, agreement with others, and how these drift; the
+        """The work of each person. Amount, speed, gold tasks, agreement with others, and how these drift; the
         busiest person first. The figures are as of `computed_at`; with `state` `computing`, newer answers are
         being counted. Reviewers see pseudonyms.
         """
@@ -723,8 +723,8 @@ class Projects(Group):
         return self._json(Keys, "PATCH", f"/projects/{project_id}/keys", body=body)
 
     def model_wins(self, project_id: int) -> WinList:
-        """Which model people prefer, with intervals. For a pairwise project whose responses name their models. A
-        tie counts half, and so does a pair of which both are bad.
+        """The models that people prefer, with intervals. For a pairwise project whose responses name their
+        models. A tie counts half, and so does a pair of which both are bad.
         """
         return self._json(WinList, "GET", f"/projects/{project_id}/wins")
 

@@ -32,7 +32,7 @@ class ConfigCheckOut(TypedDict):
 
 
 class ExpectedTimeOut(TypedDict):
-    """How long all steps and evaluations would take here, as the nearest earlier run took for them."""
+    """The time that all steps and evaluations would take here, by the nearest earlier run."""
 
     seconds: float | None
     run: int | None
@@ -40,7 +40,9 @@ class ExpectedTimeOut(TypedDict):
 
 
 class ExpectedUseOut(TypedDict):
-    """What all judges together would use, by the newest runs of the recipe that asked them."""
+    """The tokens and the money that all judges together would use, by the newest runs of the recipe that asked
+    them.
+    """
 
     tokens: float | None
     money: float | None

@@ -228,8 +228,8 @@ class RolloutPreviewOut(TypedDict):
 
 
 class SendIn(TypedDict):
-    """Which rollouts, what people are asked, and where they are asked: in a project, or in one that is made of
-    the dataset next.
+    """The rollouts, the question to people, and the place where they are asked: a project, or one that is made
+    of the dataset next.
     """
 
     kind: Literal["pairwise", "grading", "ranking", "rating", "best_worst", "trace_steps"]
@@ -398,7 +398,7 @@ class Rollouts(Group):
     def sent_rollouts(
         self, run_id: int, *, phase: Literal["train", "eval"] | None = None, step: int | None = None
     ) -> SentList:
-        """Which rollouts people are asked about, and their answers. The newest 500 examples. Answers stand
+        """The rollouts about which people are asked, and their answers. The newest 500 examples. Answers stand
         without their authors. An example without tasks waits for its project.
         """
         return self._json(SentList, "GET", f"/runs/{run_id}/rollouts/sent", query={"phase": phase, "step": step})

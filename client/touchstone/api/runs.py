@@ -696,8 +696,8 @@ class Runs(Group):
     def compare(
         self, *, ids: str, keys: str | None = None, key: list[str] | None = None, max_points: int | None = None
     ) -> CompareOut:
-        """Where runs differ: configs and curves. `ids`: up to 8 runs, separated by commas; `keys` and `key`:
-        metric keys, by default what their recipes show on top.
+        """The differences of runs: configs and curves. `ids`: up to 8 runs, separated by commas; `keys` and
+        `key`: metric keys, by default what their recipes show on top.
         """
         return self._json(
             CompareOut, "GET", "/runs/compare", query={"ids": ids, "keys": keys, "key": key, "max_points": max_points}
@@ -940,7 +940,7 @@ class Runs(Group):
         return self._json(RunJudgeOut, "PATCH", f"/runs/{run_id}/judges/{judge_id}", body=body)
 
     def reasons(self, run_id: int) -> ReasonsOut:
-        """How far its matcher of reasons agrees with people. The matchers' agreement with people, and the
+        """The agreement of its matcher of reasons with people. The matchers' agreement with people, and the
         judgement that waits to be matched, without the matcher's result.
         """
         return self._json(ReasonsOut, "GET", f"/runs/{run_id}/reasons")
@@ -952,8 +952,8 @@ class Runs(Group):
         return self._json(ReasonsOut, "POST", f"/runs/{run_id}/reasons", body=body)
 
     def people(self, run_id: int) -> PeopleOut:
-        """How far people agree with its judge. People's grades of the responses that `people.share` has drawn so
-        far. The interval counts responses, not criteria.
+        """The agreement of people with its judge. People's grades of the responses that `people.share` has drawn
+        so far. The interval counts responses, not criteria.
         """
         return self._json(PeopleOut, "GET", f"/runs/{run_id}/people")
 

@@ -184,7 +184,7 @@ class Sweeps(Group):
         return self._json(SweepStandingOut, "POST", "/sweeps", body=body, key=key or new_key())
 
     def get(self, sweep_id: int) -> SweepStandingOut:
-        """How a sweep stands, and its best trial."""
+        """The state of a sweep, and its best trial."""
         return self._json(SweepStandingOut, "GET", f"/sweeps/{sweep_id}")
 
     def trials(self, sweep_id: int, *, page_size: int | None = None) -> Iterator[SweepTrialOut]:

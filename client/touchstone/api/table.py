@@ -80,7 +80,7 @@ class FinalsOut(TypedDict):
 
 
 class GroupCellOut(TypedDict):
-    """What the runs of a group have in a column."""
+    """The cell of a group of runs in a column."""
 
     mean: FinalOut | None
     value: float | str | None

@@ -74,7 +74,7 @@ class Checkpoint(Section):
 
 
 class Reserved(Section):
-    """What Ray reserves on one machine for the process of a run. The run waits in the line until it is free. The process may use more."""
+    """The resources that Ray reserves on one machine for the process of a run. The run waits in the line until it is free. The process may use more."""
 
     cpus: float = knob(
         0.0, "Processors that Ray reserves for the process of the run; 0: none are reserved", unit="CPUs", ge=0, le=1024

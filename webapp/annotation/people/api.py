@@ -20,7 +20,7 @@ from . import queries, serializers, services
 router = Router(tags=["annotation"])
 
 
-@router.get("/projects/{int:project_id}/people", response=s.PersonList, summary="How each person works")
+@router.get("/projects/{int:project_id}/people", response=s.PersonList, summary="The work of each person")
 def people(request: HttpRequest, project_id: s.ProjectId) -> dict[str, Any]:
     """Amount, speed, gold tasks, agreement with others, and how these drift; the busiest person first. The figures are as of `computed_at`;
     with `state` `computing`, newer answers are being counted. Reviewers see pseudonyms."""

@@ -152,7 +152,9 @@ class CommentList(Schema):
     next: str | None = None
 
 
-@router.get("/projects/{int:project_id}/wins", response=WinList, summary="Which model people prefer, with intervals")
+@router.get(
+    "/projects/{int:project_id}/wins", response=WinList, summary="The models that people prefer, with intervals"
+)
 def model_wins(request: HttpRequest, project_id: Id) -> dict[str, Any]:
     """For a pairwise project whose responses name their models. A tie counts half, and so does a pair of which both are bad."""
     found = wins(access.project_read(require(request), project_id))

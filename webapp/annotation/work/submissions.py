@@ -234,7 +234,7 @@ def _suggestion(place: PersonPlace, seat: Assignment) -> dict[str, Any] | None:
 
 
 def _suggested(place: PersonPlace, seat: Assignment) -> tuple[str, str]:
-    """When this person saw a model's view, and its source. A person who reopens an answer after seeing the view has seen it before the next
+    """The moment at which this person saw a model's view, and its source. A person who reopens an answer after seeing the view has seen it before the next
     answer."""
     if _suggestion(place, seat) is None:
         return "never", ""

@@ -37,7 +37,7 @@ def work(request: HttpRequest, project_id: int) -> HttpResponseBase:
 
 
 def _setup(project: Project, user_id: int, own: dict[str, str]) -> dict[str, Any]:
-    """What the script needs before the first task. Settings about gold tasks are left out: an annotator who knew when a gold task comes
+    """The data that the script needs before the first task. Settings about gold tasks are left out: an annotator who knew when a gold task comes
     would work differently on it."""
     settings = kinds.Settings.model_validate(project.settings)
     hidden = {"gold_every", "fast_seconds", "keys", "stress_judge"}

@@ -165,7 +165,7 @@ def launch(request: HttpRequest, payload: ClaimStudyIn, idempotency_key: LaunchK
     return Status(201, _standing(study))
 
 
-@router.get("/claims/{study_id}", response=ClaimStandingOut, summary="How a study stands, and its verdict")
+@router.get("/claims/{study_id}", response=ClaimStandingOut, summary="The state of a study, and its verdict")
 def study(request: HttpRequest, study_id: StudyId) -> dict[str, Any]:
     return _standing(access.study_read(require(request), study_id))
 

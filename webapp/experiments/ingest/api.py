@@ -107,7 +107,7 @@ def _places(request: HttpRequest, run: Run) -> dict[str, Any]:
 @router.post(
     "/ingest/runs/{int:run_id}/store/uploads",
     response=Links,
-    summary="Where the files of an artifact may be sent",
+    summary="The addresses to which the files of an artifact may be sent",
     openapi_extra=takes(Upload),
 )
 def store_uploads(request: HttpRequest, run_id: int) -> Links:
@@ -119,7 +119,7 @@ def store_uploads(request: HttpRequest, run_id: int) -> Links:
 @router.post(
     "/ingest/runs/{int:run_id}/store/folders",
     response=Links,
-    summary="Where the files of a model or a checkpoint are read",
+    summary="The addresses from which the files of a model or a checkpoint are read",
     openapi_extra=takes(FolderAsked),
 )
 def store_folders(request: HttpRequest, run_id: int) -> Links:

@@ -93,7 +93,7 @@ class ConfigCheckIn(StrictIn):
 
 
 class ExpectedTimeOut(Schema):
-    """How long all steps and evaluations would take here, as the nearest earlier run took for them."""
+    """The time that all steps and evaluations would take here, by the nearest earlier run."""
 
     seconds: float | None = Field(description="null: not known")
     run: int | None = Field(description="The earlier run")
@@ -101,7 +101,7 @@ class ExpectedTimeOut(Schema):
 
 
 class ExpectedUseOut(Schema):
-    """What all judges together would use, by the newest runs of the recipe that asked them."""
+    """The tokens and the money that all judges together would use, by the newest runs of the recipe that asked them."""
 
     tokens: float | None = Field(description="null: not known")
     money: float | None = Field(description="null: not known, for example because the endpoint has no prices")

@@ -14,7 +14,9 @@ from . import human_grades, reason_matches, serializers
 from .schemas import GradedList, PeopleOut, ReasonsMatchedIn, ReasonsOut
 
 
-@router.get("/runs/{run_id}/reasons", response=ReasonsOut, summary="How far its matcher of reasons agrees with people")
+@router.get(
+    "/runs/{run_id}/reasons", response=ReasonsOut, summary="The agreement of its matcher of reasons with people"
+)
 def run_reasons(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """The matchers' agreement with people, and the judgement that waits to be matched, without the matcher's result."""
     return serializers.reasons(run_of(request, run_id))
@@ -30,7 +32,7 @@ def match_reasons(request: HttpRequest, run_id: RunId, payload: ReasonsMatchedIn
     return Status(201, serializers.reasons(run))
 
 
-@router.get("/runs/{run_id}/people", response=PeopleOut, summary="How far people agree with its judge")
+@router.get("/runs/{run_id}/people", response=PeopleOut, summary="The agreement of people with its judge")
 def run_people(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """People's grades of the responses that `people.share` has drawn so far. The interval counts responses, not criteria."""
     return serializers.people(human_grades.agreement(run_of(request, run_id)))

@@ -127,7 +127,7 @@ def send_rollouts(request: HttpRequest, run_id: RunId, payload: SendIn) -> Statu
 @router.get(
     "/runs/{run_id}/rollouts/sent",
     response=SentList,
-    summary="Which rollouts people are asked about, and their answers",
+    summary="The rollouts about which people are asked, and their answers",
 )
 def sent_rollouts(
     request: HttpRequest, run_id: RunId, phase: Literal["train", "eval"] = "train", step: Step | None = None

@@ -25,7 +25,7 @@ class GroupIn(Schema):
 
 
 class SendIn(Schema):
-    """Which rollouts, what people are asked, and where they are asked: in a project, or in one that is made of the dataset next."""
+    """The rollouts, the question to people, and the place where they are asked: a project, or one that is made of the dataset next."""
 
     model_config = ConfigDict(
         extra="forbid",

@@ -48,7 +48,7 @@ def runs(
     return {"items": [serializers.run(row) for row in found.items], "next": found.next}
 
 
-@router.get("/runs/compare", response=CompareOut, summary="Where runs differ: configs and curves")
+@router.get("/runs/compare", response=CompareOut, summary="The differences of runs: configs and curves")
 def compare(
     request: HttpRequest,
     ids: str,

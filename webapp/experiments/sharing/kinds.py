@@ -11,7 +11,7 @@ from .access import OpenedLink
 
 @dataclass(frozen=True)
 class ListedLink:
-    """What the list of links says of one: what it shows, the page of the workspace that shows the same, and why it opens nothing, if so."""
+    """A link in the list of links: the thing that it shows, the page of the workspace that shows the same, and the reason if it opens nothing."""
 
     shows: str
     page: str

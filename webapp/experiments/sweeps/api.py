@@ -42,7 +42,7 @@ def launch(request: HttpRequest, payload: s.SweepIn, idempotency_key: LaunchKey 
     return Status(201, _standing(membership, sweep.pk))
 
 
-@router.get("/sweeps/{sweep_id}", response=s.SweepStandingOut, summary="How a sweep stands, and its best trial")
+@router.get("/sweeps/{sweep_id}", response=s.SweepStandingOut, summary="The state of a sweep, and its best trial")
 def sweep(request: HttpRequest, sweep_id: SweepId) -> dict[str, Any]:
     return _standing(require(request), sweep_id)
 

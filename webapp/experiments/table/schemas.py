@@ -55,7 +55,7 @@ class FinalOut(Schema):
 
 
 class GroupCellOut(Schema):
-    """What the runs of a group have in a column."""
+    """The cell of a group of runs in a column."""
 
     mean: FinalOut | None = Field(description="Mean over seeds with its 95% interval, of a metric or a result")
     value: float | str | None = Field(description="The value of the config that all its runs share")

@@ -100,7 +100,7 @@ class EndpointIn(_Settings):
 
 
 class EndpointChange(_Settings):
-    """What is left out stays as it is. An empty `secret` removes the key."""
+    """Fields that are left out stay as they are. An empty `secret` removes the key."""
 
     name: str = Field("", max_length=200)
     url: str = Field("", max_length=2500)
@@ -130,7 +130,7 @@ class EndpointCheckOut(Schema):
 
 
 class UseOut(Schema):
-    """What the verdicts of one version of a judge took; null if none of them says."""
+    """The tokens, the money and the time of the verdicts of one version of a judge; null if none of them says."""
 
     judge_id: int
     judge: str
