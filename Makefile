@@ -59,7 +59,7 @@ setup: $(INSTALLED) $(if $(wildcard $(VENV)/.gpu-*),$(ON_GPU))  ## Install every
 # for each new one. So a newer pip comes first, if the index has it: with it, an installation needs 56 processor seconds instead of 92.
 $(INSTALLED): requirements.lock
 	@command -v $(PYTHON) > /dev/null || { echo "There is no $(PYTHON) here: install Python, or name one, as in \`make run PYTHON=python3.12\`." >&2; exit 1; }
-	@$(PYTHON) scripts/fit.py
+	@$(PYTHON) scripts/check_python.py
 	@$(PY) -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@echo "Installing Python packages (a few minutes, once)"
 	@$(PY) $(INSTALL) --no-deps --require-hashes -r requirements-pip.sha256 \
@@ -103,18 +103,18 @@ gpu: gpu-fits $(ON_GPU)  ## Put torch for CUDA and vLLM into .venv, where driver
 
 # Before anything is fetched
 gpu-fits:
-	@$(PYTHON) scripts/fit.py && $(PYTHON) scripts/gpu.py
+	@$(PYTHON) scripts/check_python.py && $(PYTHON) scripts/check_gpu.py
 
 # Into the same environment, so that what samples and what trains see the same torch. Every file has its digest in the lock, so no index
 # can give another build; a torch without CUDA goes first, for pip takes it for the same version. Environments of the first such recipe
 # have ninja in the place of django-ninja.
 $(ON_GPU): requirements-gpu.sha256 | $(INSTALLED)
-	@! $(PY) scripts/gpu.py --replaced || $(PY) -m pip uninstall -qq --disable-pip-version-check -y torch
+	@! $(PY) scripts/check_gpu.py --replaced || $(PY) -m pip uninstall -qq --disable-pip-version-check -y torch
 	@echo "Installing CUDA libraries and vLLM (some minutes, once)"
 	@! $(PY) -m pip show -qq $(APART) 2> /dev/null || { $(PY) -m pip uninstall -qq -y $(APART) \
 		&& grep '^django-ninja==' requirements.sha256 | $(PY) $(INSTALL) --no-deps --force-reinstall -r /dev/stdin; }
 	@$(call with_ninja,requirements-gpu.sha256,$(PY),$(VENV))
-	@$(PY) scripts/gpu.py --works
+	@$(PY) scripts/check_gpu.py --works
 	@rm -f $(VENV)/.gpu-* && touch $@
 
 # PARTS="a b" takes these alone; `python -m benchmarks.gpu --help` tells them
@@ -126,7 +126,7 @@ vllm: $(VLLM_INSTALLED)  ## Make .venv-vllm, in which runs can sample with vLLM 
 # An environment on top of .venv: what both need is installed once. vLLM's metadata asks for versions that break the lock,
 # hence --no-deps. The CPU build of vLLM wants the CPU build of torch.
 $(VLLM_INSTALLED): requirements-vllm.lock | $(INSTALLED)
-	@$(PY) scripts/gpu.py --cpu
+	@$(PY) scripts/check_gpu.py --cpu
 	@$(PY) -m venv --without-pip $(VLLM)
 	@$(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$($(VLLM)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/base.pth
 	@echo "Installing vLLM (some minutes, once)"
@@ -197,7 +197,7 @@ sbom: setup  ## Write what this product is made of, as CycloneDX JSON
 	@$(PY) -m scripts.sbom
 
 audit-packages: setup  ## Compare every pin with the known faults that osv.dev lists (asks the network; 1: some are known, 2: not asked)
-	@$(PY) -m scripts.faults
+	@$(PY) -m scripts.audit_packages
 
 bundle: setup  ## Make one file that installs without network, for this Python and machine (KEY=FILE: signs it)
 	@$(PY) -m scripts.bundle $(if $(KEY),--key $(KEY))

@@ -25,7 +25,7 @@ from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from scripts import fit, gpu, pins
+from scripts import check_gpu, check_python, pins
 
 TOOLS = ("pip==26.3", "uv==0.13.9")
 AT_ONCE = 2  # pip's dry runs need much of the processor
@@ -72,7 +72,7 @@ def resolve(uv: Path, upgrades: list[str]) -> str:
             "--no-emit-index-url",
         ]
         command += [
-            f"--python-version={'.'.join(map(str, fit.OLDEST))}",
+            f"--python-version={'.'.join(map(str, check_python.OLDEST))}",
             *(f"--upgrade-package={name}" for name in upgrades),
         ]
         subprocess.run([*command, pins.WANTED.name, "-o", str(output)], cwd=pins.ROOT, check=True)
@@ -95,8 +95,8 @@ def resolve_on_gpus(uv: Path, lock: str, facts: pins.Facts, folder: Path) -> dic
     """
     there = folder / "on-gpus"
     there.mkdir()
-    newest = f"{fit.NEWEST[0]}.{fit.NEWEST[1] + 1}"
-    project = PROJECT.format(oldest=".".join(map(str, fit.OLDEST)), newest=newest, machine=gpu.MACHINE)
+    newest = f"{check_python.NEWEST[0]}.{check_python.NEWEST[1] + 1}"
+    project = PROJECT.format(oldest=".".join(map(str, check_python.OLDEST)), newest=newest, machine=check_gpu.MACHINE)
     (there / "pyproject.toml").write_text(project)
     (there / "wanted.in").write_text(pins.ON_GPUS.read_text())
     # torch leaves the versions of its bindings open, and vLLM's other needs do not
@@ -105,7 +105,13 @@ def resolve_on_gpus(uv: Path, lock: str, facts: pins.Facts, folder: Path) -> dic
     kept = [line for line in lock.splitlines() if line.partition("==")[0] in pins.BROKEN_FOR_GPUS]
     (there / "kept.txt").write_text("\n".join(kept) + "\n")
     command = [str(uv), "pip", "compile", "--quiet", "--universal", "--only-binary=:all:", "--format=pylock.toml"]
-    command += [f"--python-version={'.'.join(map(str, fit.OLDEST))}", "-c", "pinned.txt", "--override", "kept.txt"]
+    command += [
+        f"--python-version={'.'.join(map(str, check_python.OLDEST))}",
+        "-c",
+        "pinned.txt",
+        "--override",
+        "kept.txt",
+    ]
     subprocess.run([*command, "wanted.in", "-o", "pylock.toml"], cwd=there, check=True)
     return tomllib.loads((there / "pylock.toml").read_text())
 

@@ -21,7 +21,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-from scripts import fit, gpu
+from scripts import check_gpu, check_python
 
 ROOT = Path(__file__).resolve().parent.parent
 BROUGHT = ROOT / "requirements-torch.lock"
@@ -29,7 +29,7 @@ PIP = ROOT / "requirements-pip.sha256"
 WANTED, LOCK, FACTS, HASHED = (ROOT / f"requirements.{suffix}" for suffix in ("in", "lock", "facts.json", "sha256"))
 ON_GPUS, GPU_HASHED = ROOT / "requirements-gpu.in", ROOT / "requirements-gpu.sha256"
 
-PYTHONS = tuple(f"3.{minor}" for minor in range(fit.OLDEST[1], fit.NEWEST[1] + 1))
+PYTHONS = tuple(f"3.{minor}" for minor in range(check_python.OLDEST[1], check_python.NEWEST[1] + 1))
 PATCHES = range(16)  # markers such as `python_full_version < "3.11.3"` change between patches
 MACHINES = ("x86_64", "aarch64")
 GLIBC = 28  # wheels for glibc 2.28 run on Debian 10, Ubuntu 20.04, RHEL 8 and all later versions
@@ -143,10 +143,12 @@ def _wheels_for_gpus(package: dict[str, Any]) -> list[dict[str, Any]]:
     files = {unquote(wheel["url"].rpartition("/")[2]): wheel for wheel in package.get("wheels", ())}
     taken: dict[str, dict[str, Any]] = {}
     for python in PYTHONS:
-        tags = _tags(python, gpu.MACHINE, gpu.GLIBC[1])
+        tags = _tags(python, check_gpu.MACHINE, check_gpu.GLIBC[1])
         fitting = [file for file in files if tags & _tags_of(file)]
         if not fitting:
-            raise ValueError(f"{package['name']} {package['version']}: no wheel for CPython {python}, {gpu.MACHINE}")
+            raise ValueError(
+                f"{package['name']} {package['version']}: no wheel for CPython {python}, {check_gpu.MACHINE}"
+            )
         taken |= {file: files[file] for file in fitting}
     return list(taken.values())
 
@@ -180,7 +182,7 @@ def environments() -> Iterator[dict[str, str]]:
     for python in PYTHONS:
         major, minor = map(int, python.split("."))
         for patch in PATCHES:
-            if (major, minor, patch) >= fit.OLDEST and (major, minor, patch) not in fit.BROKEN:
+            if (major, minor, patch) >= check_python.OLDEST and (major, minor, patch) not in check_python.BROKEN:
                 yield from (environment(python, patch, machine) for machine in MACHINES)
 
 

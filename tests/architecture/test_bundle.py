@@ -38,7 +38,7 @@ def tar(tmp_path_factory) -> Path:
             "wheels.sha256", bundle.requirements(digests, "left-over==1.0 ; python_version >= '3.11'\n").encode()
         ),
         bundle.BundleFile("bundle.json", json.dumps(told).encode()),
-        *(bundle.BundleFile(name, pins.ROOT / name) for name in ("requirements.lock", "scripts/fit.py")),
+        *(bundle.BundleFile(name, pins.ROOT / name) for name in ("requirements.lock", "scripts/check_python.py")),
         *(bundle.BundleFile(name, pins.ROOT / "deploy/bundle" / name, executable=True) for name in bundle.SCRIPTS),
     ]
     path = folder / f"{TOP}.tar"
@@ -77,7 +77,7 @@ def test_it_installs_from_its_wheels_alone(unpacked):
 
 
 def change(folder):
-    (folder / "scripts/fit.py").write_text("print('other')\n")
+    (folder / "scripts/check_python.py").write_text("print('other')\n")
 
 
 def lose(folder):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import gpu, pins
+from scripts import check_gpu, pins
 
 ROOT = Path(__file__).resolve().parents[2]
 H100 = "NVIDIA H100 80GB HBM3, 580.95.05, 9.0, 81559"
@@ -32,31 +32,31 @@ def driver(tmp_path, monkeypatch):
     def tells(*lines, fails=""):
         program = folder / "nvidia-smi"
         ends = f"echo '{fails}' >&2; exit 9" if fails else f"echo '{chr(10).join(lines)}'"
-        program.write_text(f'#!/bin/sh\n[ "$1" = "--query-gpu={",".join(gpu.ASK)}" ] || exit 1\n{ends}\n')
+        program.write_text(f'#!/bin/sh\n[ "$1" = "--query-gpu={",".join(check_gpu.ASK)}" ] || exit 1\n{ends}\n')
         program.chmod(0o755)
 
     return tells
 
 
 def unfit(driver_lines, machine="x86_64", glibc=(2, 36), free=100 * GB):
-    return gpu.misfit([gpu._card(line) for line in driver_lines], machine, glibc, free, 4 * GB)
+    return check_gpu.misfit([check_gpu._card(line) for line in driver_lines], machine, glibc, free, 4 * GB)
 
 
 def test_a_card_is_read_from_what_the_driver_tells(driver):
     driver(H100, T4)
-    assert gpu.cards() == [
-        gpu.GpuCard("NVIDIA H100 80GB HBM3", (580, 95, 5), (9, 0), 81559),
-        gpu.GpuCard("Tesla T4", (580, 95, 5), (7, 5), 15360),
+    assert check_gpu.cards() == [
+        check_gpu.GpuCard("NVIDIA H100 80GB HBM3", (580, 95, 5), (9, 0), 81559),
+        check_gpu.GpuCard("Tesla T4", (580, 95, 5), (7, 5), 15360),
     ]
-    told = gpu.described(gpu.cards()).splitlines()
+    told = check_gpu.described(check_gpu.cards()).splitlines()
     assert told[0] == "NVIDIA H100 80GB HBM3, 80 GiB, driver 580.95.5"
     assert told[1].endswith("it has no bfloat16 arithmetic: train in float32")
 
 
 def test_memory_that_the_driver_does_not_tell_is_not_made_up(driver):
     driver("NVIDIA GB10, 580.95.05, 12.1, [N/A]")
-    (card,) = gpu.cards()
-    assert card.memory_mib is None and "GiB" not in gpu.described([card])
+    (card,) = check_gpu.cards()
+    assert card.memory_mib is None and "GiB" not in check_gpu.described([card])
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_memory_that_the_driver_does_not_tell_is_not_made_up(driver):
 def test_a_machine_without_a_card_that_answers_is_refused(driver, lines, fails, said):
     if lines is not None:
         driver(*lines, fails=fails)
-    with pytest.raises(gpu.Unfit) as refused:
-        gpu.cards()
+    with pytest.raises(check_gpu.Unfit) as refused:
+        check_gpu.cards()
     assert said in str(refused.value)
 
 
@@ -104,7 +104,12 @@ def test_make_gpu_refuses_before_it_fetches_anything(tmp_path, driver):
     (folder / "python3").symlink_to(sys.executable)
     clone = tmp_path / "clone"
     (clone / "scripts").mkdir(parents=True)
-    for name in ("Makefile", *(path.name for path in ROOT.glob("requirements*")), "scripts/fit.py", "scripts/gpu.py"):
+    for name in (
+        "Makefile",
+        *(path.name for path in ROOT.glob("requirements*")),
+        "scripts/check_python.py",
+        "scripts/check_gpu.py",
+    ):
         shutil.copy(ROOT / name, clone / name)
     environment = {"PATH": str(folder), "HOME": str(tmp_path)}
 
@@ -169,7 +174,7 @@ def test_a_build_without_cuda_is_told_from_one_with_it(tmp_path, monkeypatch):
         ("cuda = '13.0'\n", False),
     ):
         told.write_text("__version__ = '2.13.0'\n" + text)
-        assert gpu.without_cuda() is replaced, text
+        assert check_gpu.without_cuda() is replaced, text
 
 
 class _Installed:
@@ -184,7 +189,7 @@ def test_the_lock_for_gpus_names_every_file_by_its_digest_and_agrees_with_the_lo
     base = {pin.name: pin.version for pin in pins.pins(LOCK)}
     text = pins.GPU_HASHED.read_text()
     assert "--require-hashes" in text.splitlines() and "--only-binary=:all:" in text.splitlines()
-    assert gpu.wanted_bytes(text) > GB
+    assert check_gpu.wanted_bytes(text) > GB
     for name, line in LISTED.items():
         assert re.fullmatch(rf"{re.escape(name)}==\S+( --hash=sha256:[0-9a-f]{{64}})+", line), line
         version = line.split("==")[1].split()[0]

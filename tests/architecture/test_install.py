@@ -24,7 +24,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 def clone(tmp_path):
     """The files of a fresh clone that the first steps read."""
     (tmp_path / "scripts").mkdir()
-    for name in (*FILES, "scripts/fit.py", "scripts/gpu.py"):
+    for name in (*FILES, "scripts/check_python.py", "scripts/check_gpu.py"):
         shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
 
@@ -80,4 +80,4 @@ def test_an_environment_that_was_broken_off_is_made_again(clone):
     calls = clone / "calls"
     write_program(programs(clone) / "python3", f'#!/bin/sh\necho "$@" >> {calls}\n')
     make_run(clone)
-    assert calls.read_text().splitlines() == ["scripts/fit.py", "-m venv --clear .venv"]
+    assert calls.read_text().splitlines() == ["scripts/check_python.py", "-m venv --clear .venv"]

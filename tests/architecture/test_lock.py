@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from scripts import fit, pins
+from scripts import check_python, pins
 from tests.architecture import sources
 
 WANTED, LOCK, FACTS = pins.read()
@@ -191,7 +191,7 @@ def test_one_range_of_pythons_everywhere():
     allowed = SpecifierSet(PROJECT["project"]["requires-python"])
     for minor in range(9, 17):
         for micro in range(16):
-            fits = fit.misfit((3, minor, micro), "cpython", "python3", True) == ""
+            fits = check_python.misfit((3, minor, micro), "cpython", "python3", True) == ""
             assert fits == allowed.contains(f"3.{minor}.{micro}"), f"3.{minor}.{micro}"
 
 
@@ -206,14 +206,14 @@ def test_one_range_of_pythons_everywhere():
     ],
 )
 def test_an_unfit_python_is_one_sentence_with_a_remedy(version, implementation, complete, said):
-    sentence = fit.misfit(version, implementation, "python3", complete)
+    sentence = check_python.misfit(version, implementation, "python3", complete)
     assert said in sentence
     assert sentence.endswith(".") and "\n" not in sentence and sentence.count(". ") == 0
 
 
 def test_a_python_of_any_age_can_read_the_question():
     """f-strings and annotations are newer than some Pythons that people still start as `python3`."""
-    nodes = list(ast.walk(ast.parse((pins.ROOT / "scripts" / "fit.py").read_text(), feature_version=(3, 4))))
+    nodes = list(ast.walk(ast.parse((pins.ROOT / "scripts" / "check_python.py").read_text(), feature_version=(3, 4))))
     young = [node for node in nodes if isinstance(node, ast.JoinedStr | ast.AnnAssign | ast.NamedExpr)]
     annotated = [node for node in nodes if isinstance(node, ast.arg) and node.annotation]
     assert not young and not annotated

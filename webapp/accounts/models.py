@@ -7,7 +7,7 @@ from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
 from django.utils import timezone
 
-from webapp.core.sealed import SealedField
+from webapp.core.encryption import SealedField
 
 from .areas import in_words
 

@@ -54,9 +54,9 @@ def upgrade(_: None) -> None:
 
 
 def reseal(_: None) -> int:
-    from webapp.core import sealed
+    from webapp.core import encryption
 
-    return sum(column.unreadable for column in sealed.reseal())
+    return sum(column.unreadable for column in encryption.reseal())
 
 
 def look(_: None) -> dict[str, int]:

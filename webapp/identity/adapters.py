@@ -18,7 +18,7 @@ from trainer.product import NAME
 from webapp.accounts.models import User
 from webapp.accounts.sessions.services import record_session
 from webapp.accounts.sign_in.last_step import BACKEND
-from webapp.core.sealed import Unreadable, seal, unseal
+from webapp.core.encryption import Unreadable, seal, unseal
 
 from . import company, provider, second_factor
 

@@ -1,6 +1,6 @@
 from django.apps import AppConfig
 
-from webapp.core.sealed import sealed_inside
+from webapp.core.encryption import sealed_inside
 
 
 class IdentityConfig(AppConfig):

@@ -19,7 +19,7 @@ from django.db import transaction
 from django.utils.crypto import constant_time_compare
 
 from webapp.accounts.models import User, hash_secret
-from webapp.core.sealed import Unreadable, seal, unseal
+from webapp.core.encryption import Unreadable, seal, unseal
 
 COUNT = 10
 BYTES = 15

@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.db import models
 
-from webapp.core.sealed import SealedField
+from webapp.core.encryption import SealedField
 
 MARK = "@"
 STAGES = {"candidate": "Candidate", "production": "In production", "retired": "Retired"}
@@ -66,7 +66,7 @@ class Endpoint(models.Model):
     The kind decides which fields are set. A chat API has `url`, `model` and `secret`; a local endpoint has `registered_model`; a recorded
     one has rows of RecordedOutput. A reward service has `url`, to which requests are posted unchanged, and `secret`, which signs them.
 
-    `secret` is sealed (webapp.core.sealed), and no page and no answer of the API shows it. Prices are per million tokens, in the
+    `secret` is sealed (webapp.core.encryption), and no page and no answer of the API shows it. Prices are per million tokens, in the
     currency of the workspace. `capabilities` is what the probe found: see `endpoints.probing`.
     """
 

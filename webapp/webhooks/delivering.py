@@ -17,7 +17,7 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from trainer.product import NAME
-from webapp.core.sealed import Unreadable, unseal
+from webapp.core.encryption import Unreadable, unseal
 from webapp.core.tasks import AHEAD, enqueue, written_ahead
 
 from . import queries, signing

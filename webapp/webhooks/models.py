@@ -8,11 +8,11 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 from django.db.models import Q
 
-from webapp.core.sealed import SealedField
+from webapp.core.encryption import SealedField
 
 
 class Webhook(models.Model):
-    """`secret` is sealed: see webapp.core.sealed. `failures` counts the last attempts in a row that got no answer at all; until
+    """`secret` is sealed: see webapp.core.encryption. `failures` counts the last attempts in a row that got no answer at all; until
     `quiet_until` nothing is sent to such a receiver."""
 
     workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="webhooks")

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from webapp.accounts.models import Membership
 from webapp.core.auditing import audit
+from webapp.core.encryption import seal
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.sealed import seal
 from webapp.core.tasks import enqueue
 
 from . import signing, targets

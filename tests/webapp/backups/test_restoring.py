@@ -22,7 +22,7 @@ from webapp.backups import creation, loading, manifest, restoring, rows
 from webapp.backups.models import Backup
 from webapp.backups.problems import BackupProblem, Damaged
 from webapp.backups.store import open_store
-from webapp.core import sealed
+from webapp.core import encryption
 from webapp.localstack.postgres import Postgres
 from webapp.webhooks.models import Webhook
 
@@ -85,7 +85,7 @@ def sealed_before(settings) -> None:
         workspace=Workspace.objects.order_by("id").first(), url="https://x.example/hook", defaults={"events": []}
     )[0]
     Webhook.objects.exclude(pk=webhook.pk).delete()
-    Webhook.objects.filter(pk=webhook.pk).update(secret=sealed.seal("of before"))
+    Webhook.objects.filter(pk=webhook.pk).update(secret=encryption.seal("of before"))
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = (
         "the key that came after the first one did",
         [settings.SECRET_KEY],
@@ -128,7 +128,7 @@ def test_all_that_an_installation_holds_at_one_moment_comes_back(
     assert {name for name in before if before[name] != after[name]} == {MOVED, "webhooks_webhook"}
     settings.SECRET_KEY_FALLBACKS = []
     # the backup had the former key, and after the restoration it is not needed any more
-    assert sealed.unseal(secret) == "of before"
+    assert encryption.unseal(secret) == "of before"
     assert before[MOVED].replace(str(settings.VAR).encode(), str(home).encode()) == after[MOVED]
     assert torn == [(0,), (0,), (0,)]
     assert packed == 600 and after["experiments_metricstretch"].count(b"\n") == 8

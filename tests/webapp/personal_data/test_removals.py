@@ -5,7 +5,7 @@ from allauth.socialaccount.models import SocialAccount
 
 from webapp.accounts.members.services import accept_invite, enter, invite, leave, open_invite, remove_member
 from webapp.accounts.models import FormerRemoval, Membership, Proof, Role, User
-from webapp.core import sealed
+from webapp.core import encryption
 from webapp.core.problems import Conflict
 from webapp.identity import groups
 from webapp.personal_data.erasing import erase
@@ -83,7 +83,7 @@ def test_the_memory_survives_another_secret_key_and_is_no_list_of_digests_to_gue
     rows = FormerRemoval.objects.all()
     assert len({row.digest for row in rows}) == len({row.key for row in rows}) == 2
     settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "another key of this installation"
-    counted = {each.column: each.former for each in sealed.reseal()}
+    counted = {each.column: each.former for each in encryption.reseal()}
     assert counted["accounts.formerremoval.key"] == 2
     settings.SECRET_KEY_FALLBACKS = []
     user = comes()

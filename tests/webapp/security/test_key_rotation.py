@@ -7,7 +7,7 @@ from django.core.management import CommandError, call_command
 
 from tests.team import browser
 from webapp import environment
-from webapp.core import sealed
+from webapp.core import encryption
 from webapp.experiments.lifecycle import tokens
 from webapp.inference.models import Endpoint
 from webapp.webhooks.models import Webhook
@@ -21,12 +21,12 @@ def stored(team) -> list[Endpoint | Webhook]:
     """Two endpoints with keys, one without, and a webhook. All were made before the change."""
     endpoints = [
         Endpoint.objects.create(
-            workspace=team.workspace, name=name, kind="chat", secret=sealed.seal(name) if name else ""
+            workspace=team.workspace, name=name, kind="chat", secret=encryption.seal(name) if name else ""
         )
         for name in ("one", "two", "")
     ]
     hook = Webhook.objects.create(
-        workspace=team.workspace, url="https://x.example", events=[], secret=sealed.seal("hook")
+        workspace=team.workspace, url="https://x.example", events=[], secret=encryption.seal("hook")
     )
     return [*endpoints[:2], hook]
 
@@ -42,7 +42,7 @@ def changed(settings, stored) -> str:
 def secrets(rows) -> list[str]:
     for row in rows:
         row.refresh_from_db()
-    return [sealed.unseal(row.secret) for row in rows]
+    return [encryption.unseal(row.secret) for row in rows]
 
 
 def reencrypt(*options: str) -> str:
@@ -54,8 +54,8 @@ def reencrypt(*options: str) -> str:
 def test_a_former_key_opens_what_it_sealed_as_long_as_it_is_named(stored, changed, settings):
     assert secrets(stored) == ["one", "two", "hook"]
     settings.SECRET_KEY_FALLBACKS = []
-    with pytest.raises(sealed.Unreadable):
-        sealed.unseal(stored[0].secret)
+    with pytest.raises(encryption.Unreadable):
+        encryption.unseal(stored[0].secret)
 
 
 def test_secrets_are_sealed_anew_and_counted(stored, changed, settings):
@@ -72,17 +72,17 @@ def test_secrets_are_sealed_anew_and_counted(stored, changed, settings):
 
 
 def test_it_goes_on_where_it_was_broken_off(stored, changed, settings, monkeypatch):
-    seal = sealed.seal
+    seal = encryption.seal
 
     def dies(secret: str) -> str:
         if secret == "two":
             raise KeyboardInterrupt
         return seal(secret)
 
-    monkeypatch.setattr(sealed, "seal", dies)
+    monkeypatch.setattr(encryption, "seal", dies)
     with pytest.raises(KeyboardInterrupt):
         reencrypt()
-    monkeypatch.setattr(sealed, "seal", seal)
+    monkeypatch.setattr(encryption, "seal", seal)
     assert "inference.endpoint.secret: 1 encrypted again, 1 already under the present key" in reencrypt()
     settings.SECRET_KEY_FALLBACKS = []
     assert secrets(stored) == ["one", "two", "hook"]
@@ -90,14 +90,14 @@ def test_it_goes_on_where_it_was_broken_off(stored, changed, settings, monkeypat
 
 def test_a_secret_that_somebody_stores_at_this_moment_stays(stored, changed, settings, monkeypatch):
     """The row changes between the reading and the writing. The old value must not come back."""
-    seal, row = sealed.seal, stored[0]
+    seal, row = encryption.seal, stored[0]
 
     def slow(secret: str) -> str:
         if secret == "one":
             Endpoint.objects.filter(pk=row.pk).update(secret=seal("newer"))
         return seal(secret)
 
-    monkeypatch.setattr(sealed, "seal", slow)
+    monkeypatch.setattr(encryption, "seal", slow)
     reencrypt()
     settings.SECRET_KEY_FALLBACKS = []
     assert secrets(stored) == ["newer", "two", "hook"]

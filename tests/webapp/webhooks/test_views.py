@@ -5,8 +5,8 @@ import re
 import pytest
 
 from tests.team import ApiClient, browser
+from webapp.core.encryption import unseal
 from webapp.core.models import AuditEntry
-from webapp.core.sealed import unseal
 from webapp.webhooks import services
 from webapp.webhooks.models import Delivery, Webhook
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from allauth.socialaccount.models import SocialAccount
 
-from webapp.core.sealed import Unreadable, seal, unseal
+from webapp.core.encryption import Unreadable, seal, unseal
 
 from ..models import FormerRemoval, Removal, User, Workspace
 

@@ -14,8 +14,8 @@ from trainer.rewards.signing import SECRET_PREFIX
 from webapp.accounts.models import Membership
 from webapp.core import archiving
 from webapp.core.auditing import audit
+from webapp.core.encryption import seal
 from webapp.core.problems import Invalid
-from webapp.core.sealed import seal
 from webapp.core.text.texts import stripped
 
 from .. import names

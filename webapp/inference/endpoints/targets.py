@@ -5,8 +5,8 @@ from django.conf import settings
 from trainer.judges.chat import EndpointProblem, Prices, Target
 from trainer.judges.local import LocalTarget
 from webapp.core.background.children import environment
+from webapp.core.encryption import Unreadable, unseal
 from webapp.core.problems import Conflict
-from webapp.core.sealed import Unreadable, unseal
 
 from .. import queries
 from ..folders.tokenizers import unloadable

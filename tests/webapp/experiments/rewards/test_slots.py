@@ -9,8 +9,8 @@ from django.db import IntegrityError, transaction
 from trainer.config import RECIPES, ConfigInvalid
 from trainer.config.recipe import Slot
 from trainer.judges.spec import resolve as resolve_spec
+from webapp.core.encryption import seal
 from webapp.core.problems import Conflict
-from webapp.core.sealed import seal
 from webapp.experiments.models import Run, RunSlot
 from webapp.experiments.rewards import grants
 from webapp.inference.endpoints import services as endpoints

@@ -1,4 +1,4 @@
-"""Whether this Python can run Touchstone. If not, `python3 scripts/fit.py` says in one sentence why and what to do; otherwise it says
+"""Whether this Python can run Touchstone. If not, `python3 scripts/check_python.py` says in one sentence why and what to do; otherwise it says
 nothing.
 
 The Makefile asks it before anything is installed, so it must run on every Python, even a very old one.

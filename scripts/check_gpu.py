@@ -1,10 +1,10 @@
-"""Whether `make gpu` suits this machine. If not, `python3 scripts/gpu.py` says in one sentence why and what to do; otherwise which GPUs it
+"""Whether `make gpu` suits this machine. If not, `python3 scripts/check_gpu.py` says in one sentence why and what to do; otherwise which GPUs it
 found.
 
-    python3 scripts/gpu.py [--cpu]            before anything is fetched: driver, GPUs, C library, space on the disk;
+    python3 scripts/check_gpu.py [--cpu]            before anything is fetched: driver, GPUs, C library, space on the disk;
                                               with --cpu (`make vllm`): whether there is a GPU that the build for CPUs would leave idle
-    .venv/bin/python scripts/gpu.py --replaced  exit status 0 if the torch of this environment is a build without CUDA
-    .venv/bin/python scripts/gpu.py --works     after it: whether torch and vLLM find the GPU
+    .venv/bin/python scripts/check_gpu.py --replaced  exit status 0 if the torch of this environment is a build without CUDA
+    .venv/bin/python scripts/check_gpu.py --works     after it: whether torch and vLLM find the GPU
 
 Needs nothing but the standard library, and torch with --works. The requirements on driver and GPU are those of CUDA 13, with which the
 pinned

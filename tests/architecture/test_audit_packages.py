@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from scripts import faults
+from scripts import audit_packages
 from tests.answering import Answering, address, serve
 
-DJANGO = next(each for each in faults.pinned() if each.name == "django")
-HTMX = next(each for each in faults.pinned() if each.ecosystem == "npm")
+DJANGO = next(each for each in audit_packages.pinned() if each.name == "django")
+HTMX = next(each for each in audit_packages.pinned() if each.ecosystem == "npm")
 FAULTS: dict[str, Any] = {
     "GHSA-1": {
         "aliases": ["CVE-2026-1", "PYSEC-1"],
@@ -68,13 +68,13 @@ def osv():
 
 
 def test_every_pin_of_every_lock_is_asked_about(osv, capsys, monkeypatch):
-    monkeypatch.setattr(faults, "AT_ONCE", 100)
-    assert faults.main(osv) == 0
-    assert sum(Osv.asked) == len(faults.pinned()) and max(Osv.asked) == 100
-    assert f"{len(faults.pinned())} pins compared" in capsys.readouterr().out
-    found = {(each.ecosystem, each.name) for each in faults.pinned()}
+    monkeypatch.setattr(audit_packages, "AT_ONCE", 100)
+    assert audit_packages.main(osv) == 0
+    assert sum(Osv.asked) == len(audit_packages.pinned()) and max(Osv.asked) == 100
+    assert f"{len(audit_packages.pinned())} pins compared" in capsys.readouterr().out
+    found = {(each.ecosystem, each.name) for each in audit_packages.pinned()}
     assert {("PyPI", "django"), ("PyPI", "torch"), ("PyPI", "vllm"), ("PyPI", "pip"), ("npm", "htmx.org")} <= found
-    assert not any("+" in each.version for each in faults.pinned())
+    assert not any("+" in each.version for each in audit_packages.pinned())
 
 
 def test_what_is_known_is_listed_once_with_what_mends_it(osv, capsys):
@@ -83,7 +83,7 @@ def test_what_is_known_is_listed_once_with_what_mends_it(osv, capsys):
         ("django", "more"): (["PYSEC-1", "GHSA-3"], ""),
         (HTMX.name, ""): (["GHSA-2"], ""),
     }
-    assert faults.main(osv) == 1
+    assert audit_packages.main(osv) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[:-1] == sorted(
         [
@@ -101,6 +101,6 @@ def test_a_list_that_cannot_be_asked_is_no_clean_bill(osv, capsys, monkeypatch, 
         self.write(answer)
 
     monkeypatch.setattr(Osv, "do_POST", post)
-    assert faults.main(osv if answer else "http://127.0.0.1:1") == 2
+    assert audit_packages.main(osv if answer else "http://127.0.0.1:1") == 2
     told = capsys.readouterr()
     assert "Nothing was compared" in told.err and "known fault" not in told.out

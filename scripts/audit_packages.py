@@ -1,4 +1,4 @@
-"""Compares every pin with the list of known faults at osv.dev: `make audit-packages`, or `python -m scripts.faults`.
+"""Compares every pin with the list of known faults at osv.dev: `make audit-packages`, or `python -m scripts.audit_packages`.
 
 It sends the names and versions of the locks, which are public, and nothing else. The exit status is 0 if no fault is known, 1 with a list
 if some are, and 2 if the service could not be asked: then nothing was compared,
