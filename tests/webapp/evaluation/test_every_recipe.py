@@ -154,19 +154,19 @@ def ran(team, endpoint, recipe: str) -> Evaluation:
 
 
 @pytest.fixture(scope="module", params=[*IN_LEADERBOARDS, *IN_NONE])
-def kept(making, request):
+def kept(module_rows, request):
     """A finished evaluation by each recipe. It is made once for the tests of this recipe, which follow each other."""
     reached = override_settings(ENDPOINT_NETWORKS=THIS_MACHINE, DIVERSITY_COMMAND=["false"])
     with serving() as server, reached, pytest.MonkeyPatch.context() as patch:
         patch.setattr(client, "FIRST_PAUSE_S", 0.001)
         server.answer = reply
         alone = transaction.atomic()
-        with making():
+        with module_rows():
             alone.__enter__()
             team = make_team()
             row = ran(team, make_endpoint(team, server), request.param)
         yield team, row.pk
-        with making():
+        with module_rows():
             transaction.set_rollback(True)
             alone.__exit__(None, None, None)
 
