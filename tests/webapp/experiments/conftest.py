@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from tests.team import stored
+from tests.team import bulk_insert
 from tests.webapp.core.fake_ray import FakeRay
 from trainer.contracts import Criterion, Message, Rubric, VerifierSpec
 from trainer.contracts import Example as ExampleRecord
@@ -79,7 +79,7 @@ def make_version(
                 prompt_hash=hashes(record).prompt,
             )
         )
-    members = [VersionMember(version=version, example=row, position=i) for i, row in enumerate(stored(rows))]
+    members = [VersionMember(version=version, example=row, position=i) for i, row in enumerate(bulk_insert(rows))]
     VersionMember.objects.bulk_create(members)
     return version
 

@@ -111,7 +111,7 @@ def test_the_lines_of_the_file_are_means_over_seeds_with_their_interval(team, se
     assert "last 0.8" in html  # 0.3 and 1.3, and not 0.3 twice
     block = CHART.format(run=runs).replace("metric:", "band: range\nmetric:")
     ranged = services.create(team.researcher, "Range", block)
-    html = unescape(shown(browser(team.reviewer).get(f"/reports/{ranged.pk}/file")))
+    html = unescape(page_html(browser(team.reviewer).get(f"/reports/{ranged.pk}/file")))
     assert html.count("band: lowest to highest seed") == 1 and named not in html
     alone = services.create(team.researcher, "One seed", CHART.format(run=f"{seeds[0].pk}, {again.pk}"))
     html = unescape(page_html(browser(team.reviewer).get(f"/reports/{alone.pk}/file")))

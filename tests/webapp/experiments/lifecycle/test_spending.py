@@ -15,7 +15,7 @@ from webapp.experiments.models import RunJudge
 from webapp.experiments.rewards.budgets import KEEP
 from webapp.experiments.runs import history
 
-from ..rewards.test_questions import asked, brief, grader, group, start  # noqa: F401  fixtures among them
+from ..rewards.test_questions import ask_and_answer, brief, grader, group, start  # noqa: F401  fixtures among them
 from .test_jobs import fresh, live, set_row  # noqa: F401 - fixtures among them
 
 
@@ -62,12 +62,12 @@ def test_it_stops_and_saves_and_goes_on_only_with_a_new_limit(live, run, ray, te
 def test_the_answer_that_uses_it_up_stops_the_run_before_upkeep_looks(launch, team, grader, chat_server):  # noqa: F811
     run = start(launch)
     limit(team, run, tokens=10)
-    asked(run, group(grader))
+    ask_and_answer(run, group(grader))
     made = chat_server.requests
     assert made and fresh(run).state_reason == "The 10 tokens that its judges may use are used up"
     assert fresh(run).state == "stopping"
     with pytest.raises(Conflict):
-        asked(fresh(run), group(grader, step=2))
+        ask_and_answer(fresh(run), group(grader, step=2))
     assert chat_server.requests == made
 
 
