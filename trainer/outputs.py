@@ -77,7 +77,7 @@ def write_output(run_dir: Path, place: str, fill: Callable[[Path], None], about:
 
 def describe(folder: Path, about: About) -> ModelFacts:
     """The folder's files with their digests, and the kind of model. Raises OutputInvalid."""
-    files = listed(folder)
+    files = list_files(folder)
     return ModelFacts(
         name=about.name,
         role=about.role,
@@ -89,7 +89,7 @@ def describe(folder: Path, about: About) -> ModelFacts:
     )
 
 
-def listed(place: Path) -> tuple[ModelFile, ...]:
+def list_files(place: Path) -> tuple[ModelFile, ...]:
     """The files of a folder by their paths, or the single file `place`, with sizes and digests. Raises OSError."""
     if place.is_file():
         return (_file(place.parent, place),)

@@ -25,7 +25,7 @@ from pydantic import ValidationError
 
 from trainer.contracts import ModelFile, ModelSource
 from trainer.contracts.storing import FolderAsked, Links, Upload, pieces
-from trainer.outputs import folder_digest, listed
+from trainer.outputs import folder_digest, list_files
 
 SCRATCH = "TOUCHSTONE_SCRATCH"
 PATIENCE_S = 120.0
@@ -85,7 +85,7 @@ class ObjectStore:
 
     def keep(self, place: Path, path: str) -> tuple[ModelFile, ...]:
         """Send the file or folder `place`, which is the artifact `path`. Raises StorageAway, StoreRefused and OSError."""
-        files = listed(place)
+        files = list_files(place)
         by_path = {file.path: place / file.path if place.is_dir() else place for file in files}
         for file in files:  # one by one, because an address is valid for about an hour
             self._send(by_path[file.path], file, path)

@@ -98,7 +98,7 @@ def step_over() -> None:
 
 
 @contextmanager
-def away() -> Iterator[None]:
+def others_may_compute() -> Iterator[None]:
     """Meanwhile this run waits for something outside this process, and others may compute."""
     mine = _mine.get()
     if mine is None:
@@ -108,7 +108,7 @@ def away() -> Iterator[None]:
         yield
 
 
-def sharing() -> int:
+def runs_in_turn() -> int:
     """The number of runs that take turns here, this run included."""
     mine = _mine.get()
     return mine.turns.alive if mine else 1

@@ -86,7 +86,7 @@ class PlacedAPI(DescribedAPI):
         for path, operations in schema["paths"].items():
             for method, operation in operations.items():
                 with suppress(areas.Unplaced):  # opened by another key: see `ingest`
-                    if need := areas.needed(method.upper(), path):
+                    if need := areas.right_needed(method.upper(), path):
                         operation.setdefault("x-token-needs", str(need))
         return schema
 

@@ -54,7 +54,7 @@ def home(request: HttpRequest) -> HttpResponse:
     membership: Membership | None = getattr(request, "membership", None)
     if membership is None:
         return redirect("workspaces")
-    waiting = annotation.waiting(membership)
+    waiting = annotation.projects_with_work(membership)
     if not membership.may(Role.REVIEWER):
         last = annotation.last_submissions(membership)[:LAST_ANSWERS]
         return render(request, "home_annotator.html", {"membership": membership, "waiting": waiting, "last": last})

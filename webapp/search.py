@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 from webapp.accounts.models import Membership, Role
 from webapp.annotation.models import Project
 from webapp.annotation.work import inbox
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 from webapp.datasets.models import Dataset
 from webapp.experiments import queries as experiments
 from webapp.inference.models import RegisteredModel
@@ -55,7 +55,7 @@ def _runs(workspace_id: int, words: list[str]) -> list[dict[str, str]]:
     named = Q()
     for word in words:
         one = _every([word], "name", "experiment__name")
-        if (number := whole(word, 9)) is not None:
+        if (number := whole_number(word, 9)) is not None:
             one |= Q(number=number)
         if "run".startswith(word.lower()):
             one |= Q(name="")
@@ -74,7 +74,7 @@ def _projects(workspace_id: int, words: list[str]) -> list[dict[str, str]]:
 
 def _work(membership: Membership, words: list[str]) -> list[dict[str, str]]:
     """For annotators: the workbench of each project they take part in."""
-    found = [each.project for each in inbox.waiting(membership)]
+    found = [each.project for each in inbox.projects_with_work(membership)]
     named = [row for row in found if all(word.lower() in row.name.lower() for word in words)]
     return [_item("project", row.name, "annotate", reverse("project_work", args=[row.pk])) for row in named]
 

@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 Query = Mapping[str, Any]
 
 
-def quoted(text: str) -> str:
+def quote_part(text: str) -> str:
     """A text as one part of an address."""
     return quote(text, safe="")
 

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from . import account, terminal
 from .api.costs import CostAmountOut
-from .calling import quoted
+from .calling import quote_part
 from .commands import changes as _  # noqa: F401  adds its commands to those of runs
 from .commands import (
     claims,
@@ -34,7 +34,21 @@ from .commands import (
 )
 from .http import NAME
 from .server import Server
-from .terminal import FOLLOW_S, PAGE, AsJson, Every, Key, Limit, Lines, err, listed, out, say, told, whole
+from .terminal import (
+    FOLLOW_S,
+    PAGE,
+    AsJson,
+    Every,
+    Key,
+    Limit,
+    Lines,
+    err,
+    out,
+    print_json,
+    print_table,
+    refusals_printed,
+    say,
+)
 
 if TYPE_CHECKING:
     from .imports import Sent
@@ -105,7 +119,7 @@ def login(
     token: Annotated[str, typer.Option(help="An API token; if it is left out, the command asks for it")] = "",
 ) -> None:
     """Keeps the server's address and a token for the commands that follow, in a file that only you can read."""
-    with told():
+    with refusals_printed():
         address = address or typer.prompt("Address", default="http://127.0.0.1:8000")
         token = token or typer.prompt("API token (Settings → API tokens)", hide_input=True)
         me = Server(address, token).get("/me")
@@ -129,7 +143,7 @@ def costs(
     as_json: Lines = False,
 ) -> None:
     """Shows what work has cost. A dash means that nothing was measured; +3? means that three more are not known."""
-    with told():
+    with refusals_printed():
         table = Table(by, *(each.replace("_", " ") for each in COSTS), box=None)
         rows = terminal.server().all("/costs", by=by, month=month or None, sort=sort, run=run, limit=min(limit, PAGE))
         for row in islice(rows, limit):
@@ -154,12 +168,12 @@ def api(
     key: Key = "",
 ) -> None:
     """Sends any request of the API, and prints the answer: as JSON, or as the server wrote it if it is something else, such as CSV."""
-    with told():
+    with refusals_printed():
         given = {"json": terminal.json_of(body)} if body else {}
         place = path.lstrip("/").removeprefix("api/v1/")
         answer = terminal.server().ask(method.upper(), f"/api/v1/{place}", key=key or None, **given)
         if "json" in answer.headers.get("Content-Type", ""):
-            whole(answer.json())
+            print_json(answer.json())
         elif answer.content:
             sys.stdout.write(answer.text)
 
@@ -178,7 +192,7 @@ def launch(
     key: Key = "",
 ) -> None:
     """Launches a run, or keeps a draft, and prints its number."""
-    with told():
+    with refusals_printed():
         body = terminal.body_of(file, "recipe, dataset and config")
         if check:
             _checked(body)
@@ -195,7 +209,7 @@ def _checked(body: dict[str, Any]) -> None:
     if "recipe" not in body:
         raise ValueError("The file names no recipe; `touchstone recipes` lists them.")
     asked = {name: value for name, value in body.items() if name not in ("recipe", *UNCHECKED)}
-    found = terminal.server().post(f"/recipes/{quoted(str(body['recipe']))}/check", asked, again=True)
+    found = terminal.server().post(f"/recipes/{quote_part(str(body['recipe']))}/check", asked, again=True)
     print(yaml.safe_dump(found["config"], sort_keys=False, allow_unicode=True), end="")
     for name, words in (("leaks", "held-out prompts are trained on"), ("near", "are nearly the same")):
         if found[name]:
@@ -220,7 +234,7 @@ def import_file(
     every: Every = FOLLOW_S,
 ) -> None:
     """Imports a file as a version of a dataset, and waits until it is there."""
-    with told():
+    with refusals_printed():
         known = terminal.server()
         job = known.import_file(file, name, format=format, keep_good=keep_good)
         if not wait:
@@ -244,7 +258,7 @@ def import_runs(
     the same runs."""
     from .imports import send
 
-    with told():
+    with refusals_printed():
         for sent in send(
             terminal.server(), path, experiment, every if follow else 0.0, _watched if follow else _nothing, _passed
         ):
@@ -271,7 +285,7 @@ def export_version(
     format: str = "touchstone",
 ) -> None:
     """Writes a version of a dataset as JSON Lines."""
-    with told():
+    with refusals_printed():
         address = f"/api/v1/datasets/{dataset}/versions/{version}/export"
         known = terminal.server()
         if str(to) == "-":
@@ -283,10 +297,10 @@ def export_version(
 @app.command()
 def compare(runs: list[int], as_json: AsJson = False) -> None:
     """Compares runs: the config fields in which they differ, and their newest numbers."""
-    with told():
+    with refusals_printed():
         found = terminal.server().runs.compare(ids=",".join(map(str, runs)))
         if as_json:
-            whole(found)
+            print_json(found)
             return
         table = Table("", *[escape(f"{each['id']} {each['name']}") for each in found["runs"]], box=None)
         for row in found["config"]:
@@ -306,12 +320,12 @@ def download(
 ) -> None:
     """Fetches an artifact of a run, such as checkpoints/step-000040; a folder comes as a tar. If the download breaks, or if you stop it, the
     same command continues where it stopped. At the end, the digest of a model or a file is checked."""
-    with told():
+    with refusals_printed():
         known = terminal.server()
         rows = [row for row in known.runs.list_artifacts(run, page_size=PAGE) if row["present"]]
         if not path:
             if as_json:
-                listed(rows, {}, as_json=True)
+                print_table(rows, {}, as_json=True)
                 return
             for row in rows:
                 say(f"{row['path']}  {row['bytes']:,} bytes")
@@ -331,10 +345,10 @@ def download(
 @app.command()
 def needs(as_json: AsJson = False) -> None:
     """Lists what needs somebody, and what ended well since yesterday, as the first page does."""
-    with told():
+    with refusals_printed():
         found = terminal.server().needs.get()
         if as_json:
-            whole(found)
+            print_json(found)
             return
         for item in (*found["now"], *found["waiting"], *found["news"]):
             mark, style = TONES[item["tone"]]
@@ -352,9 +366,9 @@ def notices(
     as_json: Lines = False,
 ) -> None:
     """Lists your notices, newest first."""
-    with told():
+    with refusals_printed():
         rows = terminal.server().notices.all(unread=unread, page_size=min(limit, PAGE))
-        listed(rows, {"at": "created_at", "event": "event", "notice": "title", "page": "href"}, as_json, limit)
+        print_table(rows, {"at": "created_at", "event": "event", "notice": "title", "page": "href"}, as_json, limit)
 
 
 @app.command()
@@ -364,7 +378,7 @@ def watch(
     off: Annotated[bool, typer.Option("--off", help="Watch it no longer")] = False,
 ) -> None:
     """Watches a thing: you get notices of what becomes of it."""
-    with told():
+    with refusals_printed():
         said = terminal.server().post("/watches", {"kind": kind, "id": number, "on": not off}, again=True)
         say(f"You {'watch' if said['on'] else 'no longer watch'} {said['kind']} {said['id']}.")
 
@@ -372,7 +386,7 @@ def watch(
 @app.command()
 def generate(model: int, prompt: str, max_new_tokens: int = 256, temperature: float = 0.0, seed: int = 0) -> None:
     """Has a model of the registry answer, and prints the answer while it is written."""
-    with told():
+    with refusals_printed():
         body = {"prompt": prompt, "max_new_tokens": max_new_tokens, "temperature": temperature, "seed": seed}
         for kind, data in terminal.server().events(f"/models/{model}/generate", body):
             if kind == "token":
@@ -387,7 +401,7 @@ def sync() -> None:
     """Sends what programs with `touchstone.wandb` have left on disk while the server was away."""
     from .spool import send_kept
 
-    with told():
+    with refusals_printed():
         waits = 0
         for name, left, refused in send_kept(terminal.server()):
             waits += left

@@ -80,7 +80,7 @@ def _named(command: CommandInfo) -> str:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def refusals_printed() -> Iterator[None]:
     """Prints a refusal in the server's words, with exit code 1. If the server is away, or the input cannot be used, the exit code is 2."""
     try:
         yield
@@ -114,12 +114,14 @@ def say(text: str, style: str = "") -> None:
     out.print(Text(text, style=style), soft_wrap=True)
 
 
-def whole(answer: object) -> None:
+def print_json(answer: object) -> None:
     """Prints an answer as JSON that people can read."""
     print(json.dumps(answer, indent=2, ensure_ascii=False))
 
 
-def listed(rows: Iterable[Mapping[str, object]], columns: Mapping[str, str], as_json: bool, limit: int = 10_000) -> int:
+def print_table(
+    rows: Iterable[Mapping[str, object]], columns: Mapping[str, str], as_json: bool, limit: int = 10_000
+) -> int:
     """Prints rows as a table, or as lines of JSON, and returns how many. `columns`: heading -> place of its value, such as `progress.step`."""
     table, count = Table(*columns, box=None), 0
     for count, row in enumerate(islice(rows, limit), 1):  # noqa: B007
@@ -172,7 +174,7 @@ def body_of(file: Path, needs: str) -> dict[str, Any]:
     return body
 
 
-def nested(settings: list[str] | None) -> dict[str, Any]:
+def parse_settings(settings: list[str] | None) -> dict[str, Any]:
     """`["optim.lr=1e-4", "steps=80"]` as a config. A value is read as JSON if it is JSON, otherwise as YAML. Raises ValueError."""
     config: dict[str, Any] = {}
     for setting in settings or []:

@@ -44,12 +44,12 @@ def launched(run, plans) -> Run:
 
 def test_settings_are_a_nested_config():
     told = ["optim.lr=1e-4", "steps=80", "optim.warmup=true", "model.name=small", "phases=[1, 2]"]
-    assert terminal.nested(told) == {
+    assert terminal.parse_settings(told) == {
         "optim": {"lr": 1e-4, "warmup": True}, "steps": 80, "model": {"name": "small"}, "phases": [1, 2]
     }  # fmt: skip
     for wrong in (["optim.lr"], ["=3"], ["optim=1", "optim.lr=2"]):
         with pytest.raises(ValueError, match="="):
-            terminal.nested(wrong)
+            terminal.parse_settings(wrong)
 
 
 def test_a_run_is_forked_limited_and_moved(run, launched):

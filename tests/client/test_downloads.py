@@ -11,7 +11,7 @@ from touchstone.http import ApiError, Away
 
 from tests.webapp.experiments.conftest import make_model, make_version
 from trainer.files import digest_of
-from trainer.outputs import folder_digest, listed
+from trainer.outputs import folder_digest, list_files
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launching
 from webapp.experiments.models import Artifact
@@ -32,7 +32,7 @@ def artifact(team, settings, tmp_path):
     folder.mkdir(parents=True)
     (folder / "config.json").write_text("{}")
     (folder / "model.safetensors").write_bytes(bytes(range(250)) * (SIZE // 250))
-    digest = folder_digest(listed(folder))
+    digest = folder_digest(list_files(folder))
     return Artifact.objects.create(run=run, step=4, role="model", path="outputs/policy", bytes=SIZE, digest=digest)
 
 

@@ -119,7 +119,7 @@ def test_the_projects_open_with_tasks_and_the_owner_and_only_once():
         membership = demo.owner()
         demo.import_dataset(membership, "Demo preferences", DEMO / "preferences.jsonl")
         demo.open_projects(membership)
-    waiting = inbox.waiting(membership)
+    waiting = inbox.projects_with_work(membership)
     assert [(each.project.kind, each.project.state, each.waits) for each in waiting] == [
         ("pairwise", "open", True),
         ("rubric", "open", True),

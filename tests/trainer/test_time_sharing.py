@@ -34,7 +34,7 @@ def test_one_at_a_time_in_order_and_who_has_ended_is_passed_over() -> None:
         def steps_of_it() -> None:
             for step in range(steps):
                 done.append((run, step))
-                sharing.append(time_sharing.sharing())
+                sharing.append(time_sharing.runs_in_turn())
                 time_sharing.step_over()
 
         return steps_of_it
@@ -42,7 +42,7 @@ def test_one_at_a_time_in_order_and_who_has_ended_is_passed_over() -> None:
     run_all(TurnTaking(patient(3)), [work(0, 3), work(1, 1), work(2, 3)])
     assert done == [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1), (0, 2), (2, 2)]
     assert sharing == [3, 3, 3, 3, 2, 2, 2]  # the first has ended after the last step of the other
-    assert time_sharing.sharing() == 1, "this thread is in no turns"
+    assert time_sharing.runs_in_turn() == 1, "this thread is in no turns"
 
 
 def test_who_is_in_a_hurry_comes_next() -> None:
@@ -70,7 +70,7 @@ def test_who_waits_for_somebody_else_keeps_nobody_waiting() -> None:
     answered = threading.Event()
 
     def asks() -> None:
-        with time_sharing.away():
+        with time_sharing.others_may_compute():
             assert answered.wait(SECONDS)
 
     run_all(TurnTaking(patient(2)), [asks, answered.set])

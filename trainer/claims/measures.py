@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.contracts import jsonlines
-from trainer.metrics.claims.curves import curves_of, measured
+from trainer.metrics.claims.curves import curves_of, measure_curves
 from trainer.metrics.claims.responses import ENTROPY, SCORE, measured_responses, reads
 
 
@@ -27,7 +27,7 @@ def of_run(events: Path, measures: Sequence[str]) -> dict[str, Any]:
     wanted = curves_of(measures)
     found = _curves(events, set(wanted).__contains__)
     curves = {key: found.get(key, {}) for key in wanted}
-    return {**measured(curves, measures), "curve": curves}
+    return {**measure_curves(curves, measures), "curve": curves}
 
 
 def _curves(events: Path, wanted: Callable[[str], bool]) -> dict[str, dict[int, float]]:

@@ -56,7 +56,7 @@ def as_read(text: str) -> str:
     )
 
 
-def fenced(tag: str, text: str) -> str:
+def fence(tag: str, text: str) -> str:
     """`text` between a pair of tags that it cannot close: if the text contains the end of the tag, in any spelling, the tag gets a number."""
     text = scrub(text)
     name, number = tag, 1
@@ -69,9 +69,9 @@ def fenced(tag: str, text: str) -> str:
 
 def conversation(messages: Iterable[Message]) -> str:
     """The turns of the conversation, each fenced under its role."""
-    return "\n".join(fenced(message.role, message.content) for message in messages)
+    return "\n".join(fence(message.role, message.content) for message in messages)
 
 
-def numbered(texts: Iterable[str]) -> str:
+def numbered_list(texts: Iterable[str]) -> str:
     """A numbered list, with each text on lines of its own. Answers refer to the items by these numbers."""
     return "\n".join(f"{number}. {scrub(text)}" for number, text in enumerate(texts, 1))

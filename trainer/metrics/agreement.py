@@ -22,7 +22,7 @@ import krippendorff
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .estimate import Estimate, bootstrapped, kinds, resampled_kinds, undefined, wilson
+from .estimate import Estimate, bootstrap_estimate, kinds, resampled_kinds, undefined_estimate, wilson
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 Floats = NDArray[np.float64]
@@ -127,7 +127,7 @@ def percent(ratings: Ratings) -> Estimate:
     """Observed agreement: the mean share of agreeing pairs, over units with two ratings or more."""
     counts_UV = ratings.paired_UV
     if not len(counts_UV):
-        return undefined("no unit has two ratings")
+        return undefined_estimate("no unit has two ratings")
     n = len(counts_UV)
     counts_PV, n_P = kinds(counts_UV)
     agreement_P = _agreement_P(counts_PV)
@@ -140,7 +140,7 @@ def percent(ratings: Ratings) -> Estimate:
 def _varied(value: float, n: int, draws_D: Floats) -> Estimate:
     """The bootstrap estimate, without an interval if the draws are all the same: they say nothing about certainty, least of all for a
     handful of units."""
-    found = bootstrapped(value, n, draws_D)
+    found = bootstrap_estimate(value, n, draws_D)
     if found.low is None or found.high is None or found.high - found.low > _ROUNDING:
         return found
     return Estimate(found.value, n, interval=UNIFORM)
@@ -159,7 +159,9 @@ def ac1(ratings: Ratings) -> Estimate:
     """Gwet's AC1 (2008): as Fleiss' kappa, with chance agreement `sum_v pi_v (1 - pi_v) / (V - 1)`."""
     values = len(ratings.values)
     if values == 1:
-        return undefined("only one value was ever given, so chance agreement is not defined", len(ratings.paired_UV))
+        return undefined_estimate(
+            "only one value was ever given, so chance agreement is not defined", len(ratings.paired_UV)
+        )
     return _chance_corrected(ratings, lambda pi_DV: (pi_DV * (1 - pi_DV)).sum(-1) / (values - 1))
 
 
@@ -168,7 +170,7 @@ def _chance_corrected(ratings: Ratings, chance: Any) -> Estimate:
     m_P = counts_PV.sum(1)
     paired_P = m_P >= 2
     if not paired_P.any():
-        return undefined("no unit has two ratings")
+        return undefined_estimate("no unit has two ratings")
     n = int(n_P[paired_P].sum())
     agreement_P = np.zeros(len(counts_PV))
     agreement_P[paired_P] = _agreement_P(counts_PV[paired_P])
@@ -179,7 +181,7 @@ def _chance_corrected(ratings: Ratings, chance: Any) -> Estimate:
         chance_D = chance(pi_DV)
         kappa_D = np.where(1 - chance_D > _ROUNDING, (observed_D - chance_D) / (1 - chance_D), np.nan)
     if not np.isfinite(kappa_D[0]):
-        return undefined("only one value was ever given, so chance agreement is already 1", n)
+        return undefined_estimate("only one value was ever given, so chance agreement is already 1", n)
     return _varied(kappa_D[0], n, kappa_D[1:])
 
 
@@ -212,7 +214,7 @@ def cohen(pairs: Sequence[tuple[int, int]]) -> Estimate:
 def cohen_of(times: Mapping[tuple[int, int], int]) -> Estimate:
     """The same from how often the two raters gave each pair of values."""
     if not times:
-        return undefined("the two raters share no unit")
+        return undefined_estimate("the two raters share no unit")
     return _cohen(tuple(sorted(times.items())))
 
 
@@ -232,7 +234,7 @@ def _cohen(table: tuple[tuple[tuple[int, int], int], ...]) -> Estimate:
         chance_D = ((weights_DP @ onehot[first_P]) * (weights_DP @ onehot[second_P])).sum(1) / n**2
         kappa_D = np.where(1 - chance_D > _ROUNDING, (observed_D - chance_D) / (1 - chance_D), np.nan)
     if not np.isfinite(kappa_D[0]):
-        return undefined("both raters gave one and the same value throughout, so kappa is 0/0", n)
+        return undefined_estimate("both raters gave one and the same value throughout, so kappa is 0/0", n)
     return _varied(kappa_D[0], n, kappa_D[1:])
 
 
@@ -240,11 +242,11 @@ def alpha(ratings: Ratings, level: Level) -> Estimate:
     """Krippendorff's alpha (2011), `1 - D_o / D_e`, over the units with two ratings or more."""
     counts_UV = ratings.paired_UV
     if not len(counts_UV):
-        return undefined("no unit has two ratings")
+        return undefined_estimate("no unit has two ratings")
     used = counts_UV.sum(0) > 0
     counts_UV = counts_UV[:, used]
     if counts_UV.shape[1] == 1:
-        return undefined("only one value was ever given, so expected disagreement is 0", len(counts_UV))
+        return undefined_estimate("only one value was ever given, so expected disagreement is 0", len(counts_UV))
     values = [value for value, kept in zip(ratings.values, used, strict=True) if kept]
     domain = None if level == "nominal" else _scaled(np.asarray(values, dtype=np.float64))
     value = krippendorff.alpha(

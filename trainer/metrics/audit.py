@@ -17,7 +17,7 @@ import numpy as np
 from trainer.judges.combine import majority
 
 from .agreement import cohen
-from .estimate import Estimate, Floats, bootstrap_mean, bootstrap_ratio, numbers, proportion, undefined
+from .estimate import Estimate, Floats, bootstrap_mean, bootstrap_ratio, numbers, proportion, undefined_estimate
 
 LENGTH_RATIO = 1.5
 OVERALL = "overall"
@@ -155,7 +155,7 @@ def _kappa(given_C: Floats, swapped_C: Floats, both_C: Any) -> Estimate:
     """Cohen's kappa (1960) between the two orders' verdicts, after un-swapping."""
     absent = int((~both_C).sum())
     if not both_C.any():
-        return undefined("no pair has verdicts in both orders", missing=absent)
+        return undefined_estimate("no pair has verdicts in both orders", missing=absent)
     found = cohen([(int(g), int(s)) for g, s in zip(given_C[both_C], swapped_C[both_C], strict=True)])
     return Estimate(**{**vars(found), "missing": absent})
 
@@ -165,7 +165,7 @@ def kappa_with_labels(labels_C: Sequence[int], verdicts_C: Sequence[int | None])
     pairs = [(label, said) for label, said in zip(labels_C, verdicts_C, strict=True) if said is not None]
     absent = len(labels_C) - len(pairs)
     if not pairs:
-        return undefined("no pair has a verdict", missing=absent)
+        return undefined_estimate("no pair has a verdict", missing=absent)
     return replace(cohen(pairs), missing=absent)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .estimate import Estimate, bootstrap_mean, bootstrapped, resamples, undefined
+from .estimate import Estimate, bootstrap_estimate, bootstrap_mean, resamples, undefined_estimate
 
 TIES = "ties"
 PLACE = re.compile(r"(ref|tied):(\d+)$")
@@ -149,10 +149,14 @@ def _subset(name: str, cases: Sequence[ListedPrompt]) -> Estimate:
         return bootstrap_mean([credit(case) for case in cases], missing=missing, empty=NO_CASES, share=True)
     value = ties_score(cases)
     if value is None:
-        return undefined("needs prompts with one right response beside those with several", len(cases), missing)
+        return undefined_estimate(
+            "needs prompts with one right response beside those with several", len(cases), missing
+        )
     units = _units(cases)
     draws = [ties_score(_drawn(units, weights)) for block in resamples(len(units), TIES_DRAWS) for weights in block]
-    return bootstrapped(value, len(cases), np.array([np.nan if each is None else each for each in draws]), missing)
+    return bootstrap_estimate(
+        value, len(cases), np.array([np.nan if each is None else each for each in draws]), missing
+    )
 
 
 def _units(cases: Sequence[ListedPrompt]) -> list[list[ListedPrompt]]:
@@ -179,9 +183,9 @@ def _drawn(units: Sequence[Sequence[ListedPrompt]], weights: Any) -> list[Listed
 def _mean(subsets: Mapping[str, Estimate]) -> Estimate:
     """The mean of the subsets, with equal weights. Its interval is made of theirs, because the subsets are independent of each other."""
     if not subsets:
-        return undefined(NO_CASES)
+        return undefined_estimate(NO_CASES)
     if lacking := [name for name, found in subsets.items() if found.value is None]:
-        return undefined(f"{', '.join(lacking)} has no score")
+        return undefined_estimate(f"{', '.join(lacking)} has no score")
     n, missing = sum(found.n for found in subsets.values()), sum(found.missing for found in subsets.values())
     values = [found.value or 0.0 for found in subsets.values()]
     mean = sum(values) / len(values)

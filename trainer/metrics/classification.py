@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .agreement import cohen
-from .estimate import Estimate, Floats, bootstrapped, proportion, resampled_kinds, undefined
+from .estimate import Estimate, Floats, bootstrap_estimate, proportion, resampled_kinds, undefined_estimate
 
 Value = TypeVar("Value", bound=int | str)
 
@@ -70,7 +70,7 @@ def kappa(table: Confusion) -> Estimate:
     """Cohen's kappa (1960) between labels and the verdicts that exist."""
     places = range(len(table.values))
     pairs = [(v, w) for v in places for w in places for _ in range(table.cells_VV[v][w])]
-    found = cohen(pairs) if pairs else undefined("no case has both a label and a verdict")
+    found = cohen(pairs) if pairs else undefined_estimate("no case has both a label and a verdict")
     return Estimate(**{**vars(found), "missing": table.missing})
 
 
@@ -128,12 +128,12 @@ def _drawn(table: Confusion, statistic: Any, empty: str) -> Estimate:
     """A statistic of the table with its bootstrap interval: the cells of a resample are multinomial."""
     cells = _with_missing(table)
     if not table.n:
-        return undefined("no case has a label")
+        return undefined_estimate("no case has a label")
     value = float(statistic(cells[None])[0])
     if not np.isfinite(value):
-        return undefined(empty, table.n, table.missing)
+        return undefined_estimate(empty, table.n, table.missing)
     draws = statistic(resampled_kinds(cells.ravel()).reshape(-1, *cells.shape))
-    return bootstrapped(value, table.n, draws, table.missing)
+    return bootstrap_estimate(value, table.n, draws, table.missing)
 
 
 def by_criterion(

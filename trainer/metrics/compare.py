@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 import scipy
 
-from .estimate import BOOTSTRAP_DRAWS, SEED, Estimate, bootstrap_ratio, bootstrapped, numbers, undefined
+from .estimate import BOOTSTRAP_DRAWS, SEED, Estimate, bootstrap_estimate, bootstrap_ratio, numbers, undefined_estimate
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -46,13 +46,13 @@ def unpaired_difference(first_C: Sequence[float | None], second_C: Sequence[floa
     n = sum(map(len, known))
     missing = len(first_C) + len(second_C) - n
     if not all(map(len, known)):
-        return undefined("a side has no value", n, missing)
+        return undefined_estimate("a side has no value", n, missing)
     value = float(known[1].mean() - known[0].mean())
     if min(map(len, known)) == 1:
         return Estimate(value, n, missing=missing, interval="one case on a side has no spread")
     generator = np.random.default_rng(SEED)
     first_D, second_D = (generator.choice(each, (BOOTSTRAP_DRAWS, len(each))).mean(1) for each in known)
-    return bootstrapped(value, n, second_D - first_D, missing)
+    return bootstrap_estimate(value, n, second_D - first_D, missing)
 
 
 @dataclass(frozen=True)

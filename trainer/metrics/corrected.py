@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 import scipy
 
-from .estimate import Estimate, Floats, numbers, undefined
+from .estimate import Estimate, Floats, numbers, undefined_estimate
 
 FEWEST = 20
 """With fewer units scored by people there is no interval: with 20 to 30 a rare kind of error may not have come up."""
@@ -62,7 +62,7 @@ def corrected_mean(
     judge = float(np.mean(every)) if every else None
     if not len(y_L):
         why = "people have scored none of them" if len(f_C) or not len(settled_S) else SETTLED
-        none = undefined(why, missing=missing)
+        none = undefined_estimate(why, missing=missing)
         return Corrected(none, none, judge, None, None, None)
     weight = _weight(y_L, f_L, f_U)
     rho = _correlation(y_L, f_L)

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from .estimate import Estimate, Floats, bootstrap_sums, numbers, undefined
+from .estimate import Estimate, Floats, bootstrap_sums, numbers, undefined_estimate
 
 _ROUNDING = 1e-12
 
@@ -26,9 +26,9 @@ def cohens_d(
     clusters = None if clusters_C is None else [clusters_C[place] for place in np.flatnonzero(known_C)]
     n = len(difference_C)
     if n < 2:
-        return undefined(f"{n} pair{'s' * (n != 1)} with both scores; a spread needs two", n, missing)
+        return undefined_estimate(f"{n} pair{'s' * (n != 1)} with both scores; a spread needs two", n, missing)
     if not np.isfinite(difference_C).all():
-        return undefined("a difference is too large for a number", n, missing)
+        return undefined_estimate("a difference is too large for a number", n, missing)
     # d has no unit: scaled by a power of two, which is exact; sums of squares about the mean keep their digits
     scale = 2.0 ** np.floor(np.log2(np.abs(difference_C).max() or 1.0))
     mean = float((difference_C / scale).mean())

@@ -50,7 +50,7 @@ def numbers(values: Iterable[float | bool | None]) -> Floats:
     return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
 
 
-def undefined(reason: str, n: int = 0, missing: int = 0) -> Estimate:
+def undefined_estimate(reason: str, n: int = 0, missing: int = 0) -> Estimate:
     """An estimate that does not exist: it says so, and is never 0 or NaN."""
     return Estimate(None, n, missing=missing, undefined=reason)
 
@@ -58,12 +58,12 @@ def undefined(reason: str, n: int = 0, missing: int = 0) -> Estimate:
 def proportion(successes: int, n: int, missing: int = 0, empty: str = "no cases") -> Estimate:
     """A share with its Wilson score interval (Wilson, 1927); `empty` is the reason if n is 0."""
     if n == 0:
-        return undefined(empty, missing=missing)
+        return undefined_estimate(empty, missing=missing)
     interval = scipy.stats.binomtest(int(successes), int(n)).proportion_ci(method="wilson")
     return Estimate(successes / n, int(n), float(interval.low), float(interval.high), missing)
 
 
-def bootstrapped(value: float, n: int, draws_D: Floats, missing: int = 0) -> Estimate:
+def bootstrap_estimate(value: float, n: int, draws_D: Floats, missing: int = 0) -> Estimate:
     """An estimate with the percentile interval of `draws_D` (Efron, 1979), or with the reason why it has none.
 
     The interval is widened to hold the value, which rounding or a skewed statistic may leave just outside.
@@ -94,7 +94,7 @@ def bootstrap_ratio(
     """sum(above) / sum(below) over cases, resampled by case or by cluster; n is sum(below). `share`: see `bootstrap_sums`."""
     above, below = np.asarray(above_C, dtype=np.float64), np.asarray(below_C, dtype=np.float64)
     if not below.sum():
-        return undefined(empty, missing=missing)
+        return undefined_estimate(empty, missing=missing)
     return bootstrap_sums(
         np.column_stack([above, below]),
         lambda sums_DF: sums_DF[:, 0] / sums_DF[:, 1],
@@ -127,17 +127,17 @@ def bootstrap_sums(
     """
     counted = len(columns_CF) if n is None else n
     if not len(columns_CF):
-        return undefined(empty, missing=missing)
+        return undefined_estimate(empty, missing=missing)
     rows = columns_CF if clusters is None else clustered(columns_CF, clusters)
     with np.errstate(invalid="ignore", divide="ignore"):
         value = float(statistic(rows.sum(0)[None])[0])
         if not np.isfinite(value):
-            return undefined(empty, counted, missing)
+            return undefined_estimate(empty, counted, missing)
         if len(rows) == 1:
             alone = SINGLE if len(columns_CF) == 1 else SINGLE_GROUP
             return Estimate(value, counted, missing=missing, interval=alone)
         draws_D = np.concatenate([statistic(sums_DF) for sums_DF in _resampled_sums(rows)])
-    found = bootstrapped(value, counted, draws_D, missing)
+    found = bootstrap_estimate(value, counted, draws_D, missing)
     if not share or found.low is None or found.low != found.high or not 0 <= value <= 1:
         return found
     low, high = wilson(value, len(rows))

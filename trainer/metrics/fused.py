@@ -16,11 +16,11 @@ from .estimate import (
     SINGLE_GROUP,
     Estimate,
     Floats,
+    bootstrap_estimate,
     bootstrap_sums,
-    bootstrapped,
     numbers,
     resamples,
-    undefined,
+    undefined_estimate,
 )
 
 FOLDS = 10
@@ -405,7 +405,7 @@ def _weights(data: _Data, points: Points, ridge: float) -> tuple[tuple[Weight, .
     for at, text in enumerate(data.criteria):
         n = int((np.abs(data.met_CF[known_C, at]) > EQUAL).sum())
         mean_points = float(np.mean([value for value in worth[at] if value is not None]))
-        nothing = undefined("no two compared responses differ in it")
-        weight = bootstrapped(float(value_F[at]), n, draws_DF[:, at]) if n else nothing
+        nothing = undefined_estimate("no two compared responses differ in it")
+        weight = bootstrap_estimate(float(value_F[at]), n, draws_DF[:, at]) if n else nothing
         found.append(Weight(text, mean_points, weight))
     return tuple(sorted(found, key=lambda each: (-(each.weight.value or 0.0), each.criterion))), data.left_out

@@ -11,7 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .estimate import Estimate, bootstrap_mean, bootstrap_ratio, bootstrapped, numbers, proportion, resamples, undefined
+from .estimate import (
+    Estimate,
+    bootstrap_estimate,
+    bootstrap_mean,
+    bootstrap_ratio,
+    numbers,
+    proportion,
+    resamples,
+    undefined_estimate,
+)
 
 Floats = NDArray[np.float64]
 
@@ -268,9 +277,9 @@ def median_novelty(found: Novelty, missing: int = 0) -> Estimate:
     """The median of rho with its bootstrap interval; `missing`: responses without a token."""
     ratios = np.sort(np.array(found.ratios))
     if not len(ratios):
-        return undefined("no response has a token", missing=missing)
+        return undefined_estimate("no response has a token", missing=missing)
     draws = np.concatenate([_weighted_median(ratios, weights) for weights in resamples(len(ratios))])
-    return bootstrapped(found.median, len(ratios), draws, missing)
+    return bootstrap_estimate(found.median, len(ratios), draws, missing)
 
 
 def _weighted_median(sorted_N: Floats, counts_DN: Floats) -> Floats:

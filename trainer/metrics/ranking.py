@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from .estimate import (
     Estimate,
     Floats,
+    bootstrap_estimate,
     bootstrap_ratio,
-    bootstrapped,
     clustered,
     resampled_kinds,
     resamples,
-    undefined,
+    undefined_estimate,
 )
 
 MAX_STEPS = 20_000
@@ -152,12 +152,12 @@ def _draws(used: Sequence[Comparison], place: dict[str, int], clusters: Sequence
 
 
 def _strengths(wins_NN: Floats, draws_DNN: Floats, group_N: NDArray[np.intp]) -> list[Estimate]:
-    found: list[Estimate] = [undefined("no comparison")] * len(wins_NN)
+    found: list[Estimate] = [undefined_estimate("no comparison")] * len(wins_NN)
     for group in np.unique(group_N):
         members = np.flatnonzero(group_N == group)
         if len(members) == 1:
             reason = "alone: no chain of wins leads from it to the others and back"
-            found[members[0]] = undefined(
+            found[members[0]] = undefined_estimate(
                 reason, round(float(wins_NN[members[0]].sum() + wins_NN[:, members[0]].sum()))
             )
             continue
@@ -170,7 +170,7 @@ def _strengths(wins_NN: Floats, draws_DNN: Floats, group_N: NDArray[np.intp]) ->
         log_DN[whole_D] = _fit(sampled[whole_D], np.tile(log_N, (int(whole_D.sum()), 1)), ROUGH)
         for at, member in enumerate(members):
             n = round(float(wins[at].sum() + wins[:, at].sum()))
-            found[member] = bootstrapped(log_N[at], n, log_DN[:, at])
+            found[member] = bootstrap_estimate(log_N[at], n, log_DN[:, at])
     return found
 
 

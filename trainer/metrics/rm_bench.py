@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .estimate import Estimate, bootstrap_sums, undefined
+from .estimate import Estimate, bootstrap_sums, undefined_estimate
 
 STYLES = ("concise", "detailed_plain", "detailed_markdown")
 LEVELS = ("easy", "normal", "hard")
@@ -97,7 +97,7 @@ def _mean_of_domains(
     mine = np.array([[domain == name for name in kept] for domain in domains], float).reshape(len(domains), len(kept))
     rows = mine.any(1) if len(domains) else np.zeros(0, bool)
     if not rows.any():
-        return undefined(NO_CASES)
+        return undefined_estimate(NO_CASES)
     columns = np.hstack([values_C[rows, None] * mine[rows], mine[rows]])
     many = len(kept)
 
@@ -112,7 +112,7 @@ def _mean_of_domains(
 
 def _cell(wins_C33: Floats, cases: Sequence[RmBenchPrompt], i: int, j: int) -> Estimate:
     if not cases:
-        return undefined(NO_CASES)
+        return undefined_estimate(NO_CASES)
     missing = sum(case.wins_33[i][j] is None for case in cases)
     columns = np.column_stack([wins_C33[:, i, j], np.ones(len(cases))])
     return bootstrap_sums(columns, lambda sums_DF: sums_DF[:, 0] / sums_DF[:, 1], missing=missing, share=True)

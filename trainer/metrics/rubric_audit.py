@@ -16,12 +16,12 @@ from .estimate import (
     SEED,
     Estimate,
     Floats,
+    bootstrap_estimate,
     bootstrap_mean,
-    bootstrapped,
     numbers,
     proportion,
     resampled_kinds,
-    undefined,
+    undefined_estimate,
 )
 
 ALIKE = 0.9  # phi from which two criteria say the same; below its negative, the opposite
@@ -99,8 +99,8 @@ def association(first_R: Met, second_R: Met) -> Estimate:
     value = float(_phi(cells.reshape(1, 4))[0]) if n else np.nan
     if not np.isfinite(value):
         reason = "one of the two criteria does not vary" if n else "no response has both verdicts"
-        return undefined(reason, n, absent)
-    return bootstrapped(value, n, _phi(resampled_kinds(cells.ravel())), absent)
+        return undefined_estimate(reason, n, absent)
+    return bootstrap_estimate(value, n, _phi(resampled_kinds(cells.ravel())), absent)
 
 
 def _phi(cells_D4: Floats) -> Floats:
@@ -148,7 +148,9 @@ def _without(met_RK: Floats, points_K: Floats, k: int, absent: int) -> Sensitivi
     weight = float(points_K[k] / positive)
     left = np.delete(points_K, k)
     if not (left > 0).any():
-        gone = undefined("the only criterion with positive points: without it there is no score", missing=absent)
+        gone = undefined_estimate(
+            "the only criterion with positive points: without it there is no score", missing=absent
+        )
         return Sensitivity(weight, gone, gone, gone)
     full_R = met_RK @ points_K / positive
     rest_R = np.delete(met_RK, k, axis=1) @ left / left[left > 0].sum()
@@ -170,13 +172,13 @@ def _flips(full_R: Floats, rest_R: Floats, absent: int) -> Estimate:
     changed_RR = (np.sign(np.round(rest_R[:, None] - rest_R[None, :], 12)) != apart_RR) & (apart_RR != 0)
     pairs = int((apart_RR != 0).sum()) // 2
     if not pairs:
-        return undefined("no two responses differ in score", missing=absent)
+        return undefined_estimate("no two responses differ in score", missing=absent)
     weights_DR = resampled_kinds(np.ones(len(full_R)))
     with np.errstate(invalid="ignore", divide="ignore"):
         above_D = ((weights_DR @ changed_RR.astype(np.float64)) * weights_DR).sum(1)
         below_D = ((weights_DR @ np.abs(apart_RR)) * weights_DR).sum(1)
         draws_D = above_D / below_D
-    return bootstrapped(float(changed_RR.sum() / 2 / pairs), pairs, draws_D, absent)
+    return bootstrap_estimate(float(changed_RR.sum() / 2 / pairs), pairs, draws_D, absent)
 
 
 def _columns(met_RK: Sequence[Met]) -> list[list[bool | None]]:

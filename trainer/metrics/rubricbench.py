@@ -18,12 +18,12 @@ from .estimate import (
     BOOTSTRAP_DRAWS,
     SEED,
     Estimate,
+    bootstrap_estimate,
     bootstrap_mean,
     bootstrap_ratio,
-    bootstrapped,
     numbers,
     proportion,
-    undefined,
+    undefined_estimate,
 )
 from .rationale import correlation
 
@@ -94,10 +94,10 @@ def _mean_of_domains(domains: Sequence[Sequence[JudgedPair]]) -> Estimate:
     """Every domain is resampled within itself, so that each resample holds them all."""
     n_D, right_D = (np.array([f(cases) for cases in domains]) for f in (len, lambda cases: sum(c.right for c in cases)))
     if not len(domains):
-        return undefined("no cases")
+        return undefined_estimate("no cases")
     drawn = np.random.default_rng(SEED).binomial(n_D, right_D / n_D, size=(BOOTSTRAP_DRAWS, len(domains)))
     invalid = sum(case.verdict is None for cases in domains for case in cases)
-    return bootstrapped(float((right_D / n_D).mean()), int(n_D.sum()), (drawn / n_D).mean(1), invalid)
+    return bootstrap_estimate(float((right_D / n_D).mean()), int(n_D.sum()), (drawn / n_D).mean(1), invalid)
 
 
 def rubric_gap(human: Iterable[JudgedPair], own: Iterable[JudgedPair]) -> Estimate:

@@ -151,7 +151,7 @@ class Services:
             await service.close()
 
 
-def valued(raw: Any, why: str = "", shown: JSON = None) -> Part:
+def part_of_answer(raw: Any, why: str = "", shown: JSON = None) -> Part:
     """A part from an answer. If the answer is not a finite number, the part is missing with the reason."""
     if raw is None:
         return Part(None, why or "it answered nothing", shown)

@@ -14,7 +14,7 @@ from trainer.judges.calls import expand
 from trainer.judges.calls import read as read_answer
 from trainer.judges.inputs import JudgeInput
 from trainer.judges.kinds.pairwise import PairwiseRubricSpec
-from trainer.judges.templates import conversation, fenced, numbered
+from trainer.judges.templates import conversation, fence, numbered_list
 
 from .judgement_forms import read_judgement
 from .written_rubrics import ComparedPair
@@ -59,8 +59,8 @@ def question(
         )
         return tuple(Message.model_validate(each) for each in expand(SPEC, "", given)[0].request.messages)
     first, second = shown.values()
-    texts = f"{conversation(pair.conversation)}\n{fenced('response_a', first)}\n{fenced('response_b', second)}"
-    rubric = fenced("rubric", numbered([f"({each.kind} rule) {each.text}" for each in criteria]))
+    texts = f"{conversation(pair.conversation)}\n{fence('response_a', first)}\n{fence('response_b', second)}"
+    rubric = fence("rubric", numbered_list([f"({each.kind} rule) {each.text}" for each in criteria]))
     return (Message(role="user", content=_LINES.format(shown=texts, rubric=rubric)),)
 
 

@@ -11,7 +11,7 @@ from . import kinds
 from .composition import Composed, compose
 from .guard import reason
 from .journal import Notes, part_identity
-from .parts import Item, Part, Services, valued
+from .parts import Item, Part, Services, part_of_answer
 
 LASTING = ("http", "python", "reward_model")
 """Kinds whose values are written to the journal, like those of parts that ask a judge: to measure them again may cost money, or may give
@@ -78,5 +78,5 @@ async def _measured(part: RewardPart, items: Sequence[Item], services: Services)
 
 def _checked(part: Part) -> Part:
     """The part as it is if its value is a finite number; for any other value it is missing with the reason."""
-    checked = valued(part.value, part.why)
+    checked = part_of_answer(part.value, part.why)
     return part._replace(value=checked.value, why=checked.why)

@@ -192,7 +192,7 @@ class RewardScorer:
         paused, left = False, set(begun)
         try:
             while left:
-                with time_sharing.away() if self.asks else nullcontext():
+                with time_sharing.others_may_compute() if self.asks else nullcontext():
                     done, left = wait(left, POLL_S, FIRST_EXCEPTION)
                 for each in done:
                     each.result()

@@ -9,7 +9,7 @@ from trainer.inference.sampling import SampleResult
 from .trajectory import PromptPlan, Reward, Span, Trajectory, other_view
 
 
-def written(trajectory: Trajectory) -> dict[str, Any]:
+def stored_trajectory(trajectory: Trajectory) -> dict[str, Any]:
     """The trajectory without its plan, which often follows from the seed, and without what follows from the plan; see `with_plan`."""
     reward = trajectory.reward
     view = {} if trajectory.view == other_view(trajectory.plan) else {"view": list(trajectory.view)}
@@ -32,7 +32,7 @@ def written(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def read(row: dict[str, Any], plan: PromptPlan) -> Trajectory:
-    """The inverse of `written`, also for what programs before spans wrote. Raises KeyError, TypeError or ValueError for
+    """The inverse of `stored_trajectory`, also for what programs before spans wrote. Raises KeyError, TypeError or ValueError for
     anything else.
     """
     reward = dict(row["reward"])
@@ -54,8 +54,8 @@ def _of_one_response(row: dict[str, Any], plan: PromptPlan, reward: Reward) -> T
 
 
 def with_plan(trajectory: Trajectory) -> dict[str, Any]:
-    """`written`, and the plan beside it."""
-    return written(trajectory) | {"plan": asdict(trajectory.plan)}
+    """`stored_trajectory`, and the plan beside it."""
+    return stored_trajectory(trajectory) | {"plan": asdict(trajectory.plan)}
 
 
 def read_with_plan(row: dict[str, Any]) -> Trajectory:

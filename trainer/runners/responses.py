@@ -7,7 +7,7 @@ from typing import Any
 from trainer.config.on_policy import Rollout
 from trainer.inference.sampling import FinishReason, SampleRequest, SampleResult
 from trainer.rollouts import PromptPlan, Reward, Trajectory
-from trainer.rollouts.stored import read, written
+from trainer.rollouts.stored import read, stored_trajectory
 from trainer.scheduling import SampleId, Start, Stretch
 from trainer.seeding import derive_seed
 
@@ -150,7 +150,7 @@ class OpenResponses:
 def saved(done: dict[SampleId, Trajectory], put_off: dict[SampleId, PartialResponse]) -> dict[str, Any]:
     """A snapshot as JSON. Plans are left out, because they follow from the seed."""
     return {
-        "done": [{"sample": list(sample)} | written(trajectory) for sample, trajectory in done.items()],
+        "done": [{"sample": list(sample)} | stored_trajectory(trajectory) for sample, trajectory in done.items()],
         "put_off": [
             [*sample, list(part.tokens), list(part.logprobs), [list(stretch) for stretch in part.stretches]]
             for sample, part in put_off.items()

@@ -122,7 +122,7 @@ class Unplaced(LookupError):
     """The table does not have the address."""
 
 
-def needed(method: str, path: str) -> Need | None:
+def right_needed(method: str, path: str) -> Need | None:
     """The right that a request needs of a token; None if it needs nothing. Raises Unplaced."""
     parts = ["*" if _ID.fullmatch(part) else part for part in path.removeprefix(PREFIX).strip("/").split("/")]
     for length in (3, 2, 1):
@@ -146,7 +146,7 @@ def check(rights: Mapping[str, str], need: Need | None) -> None:
 def check_request(rights: Mapping[str, str], method: str, path: str) -> None:
     """Checks the rights of a token for a request, {area: right}. Raises LacksArea."""
     try:
-        check(rights, needed(method, path))
+        check(rights, right_needed(method, path))
     except Unplaced:
         raise LacksArea(None) from None
 

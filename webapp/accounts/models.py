@@ -7,7 +7,7 @@ from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
 from django.utils import timezone
 
-from webapp.core.encryption import SealedField
+from webapp.core.encryption import EncryptedField
 
 from .areas import in_words
 
@@ -123,7 +123,7 @@ class FormerRemoval(models.Model):
     """The removal of a person whose account was erased later. The row names nobody: see `removals`."""
 
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="former_removals")
-    key = SealedField()  # of this digest alone
+    key = EncryptedField()  # of this digest alone
     digest = models.CharField(max_length=64)
 
     def __str__(self) -> str:

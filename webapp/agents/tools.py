@@ -45,7 +45,7 @@ class Tool:
 
     def opens(self, held: Mapping[str, str]) -> bool:
         """Whether a token with these areas may call it. The role of its person may still forbid it."""
-        return areas.allow(held, areas.needed(self.method, f"/api/v1{self.path}"))
+        return areas.allow(held, areas.right_needed(self.method, f"/api/v1{self.path}"))
 
 
 @cache

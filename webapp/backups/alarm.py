@@ -11,7 +11,7 @@ logger = logging.getLogger(__name__)
 def ring(subject: str, text: str) -> None:
     """To every administrator, if there is a mail server; in the log in any case. A mail that is not sent changes nothing."""
     logger.error("%s: %s", subject, text)
-    if not mail.configured():
+    if not mail.is_configured():
         return
     for address in User.objects.filter(is_administrator=True, is_active=True).values_list("email", flat=True):
         try:

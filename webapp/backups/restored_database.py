@@ -56,7 +56,7 @@ def upgrade(_: None) -> None:
 def reseal(_: None) -> int:
     from webapp.core import encryption
 
-    return sum(column.unreadable for column in encryption.reseal())
+    return sum(column.unreadable for column in encryption.encrypt_again())
 
 
 def look(_: None) -> dict[str, int]:

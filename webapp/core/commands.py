@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from .text.jsonlines import printed
+from .text.jsonlines import as_json_text
 
 
 class JsonCommand(BaseCommand):
@@ -27,7 +27,7 @@ class JsonCommand(BaseCommand):
             raise
 
     def _say(self, problem: CommandError, options: dict[str, Any]) -> None:
-        self.stdout.write(printed(self.refused(str(problem), options)))
+        self.stdout.write(as_json_text(self.refused(str(problem), options)))
 
     def refused(self, error: str, options: dict[str, Any]) -> dict[str, Any]:
         """The output of a command that fails with these words."""

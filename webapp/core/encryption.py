@@ -20,7 +20,7 @@ class Unreadable(Exception):
     """The secret was sealed under another SECRET_KEY, or its row was tampered with."""
 
 
-class SealedField(models.TextField):  # type: ignore[type-arg]  # Django's own class takes none
+class EncryptedField(models.TextField):  # type: ignore[type-arg]  # Django's own class takes none
     """A field that holds the result of `seal`, or nothing. It is a text for the database; `reencrypt` finds all of them by the class."""
 
     def deconstruct(self) -> Any:
@@ -68,7 +68,7 @@ def is_current(sealed: str) -> bool:
     return True
 
 
-def reseal(change: bool = True) -> Iterator[Sealed]:
+def encrypt_again(change: bool = True) -> Iterator[Sealed]:
     """Seals under the present key what former ones open, column by column; with `change` False it only counts.
 
     It may be broken off and begun again, and run while people work: a row is replaced only as it was read, so that a secret
@@ -76,7 +76,7 @@ def reseal(change: bool = True) -> Iterator[Sealed]:
     """
     for model in apps.get_models():
         for field in model._meta.fields:
-            if isinstance(field, SealedField):
+            if isinstance(field, EncryptedField):
                 yield _resealed(model._base_manager.exclude(**{field.name: ""}), field.name, (), change)
     for label, (column, keys) in _INSIDE.items():
         yield _resealed(apps.get_model(label)._base_manager.all(), column, keys, change)

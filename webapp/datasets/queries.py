@@ -14,7 +14,7 @@ from trainer.contracts import Example as ExampleRecord
 from webapp.core.background.jobs import OPEN
 from webapp.core.database.paging import MAX_LIMIT, Page, page
 from webapp.core.problems import Invalid
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .columns.filters import Filters
 from .exploration import narrowing
@@ -50,7 +50,7 @@ class ExamplePage:
     next: str | None
 
 
-def offered(workspace_id: int, keep: DatasetVersion | None = None) -> QuerySet[DatasetVersion]:
+def offered_versions(workspace_id: int, keep: DatasetVersion | None = None) -> QuerySet[DatasetVersion]:
     """The versions that forms offer: those of the datasets on the list, with their datasets, in no order. `keep`, which a form names
     already, is included even if its dataset was archived since."""
     on_the_list = Q(dataset__archived_at=None) | Q(pk=keep.pk if keep else None)
@@ -115,7 +115,7 @@ def undecided(examples: Iterable[Example]) -> dict[int, str]:
 
 
 def _position(cursor: str) -> int:
-    found = whole(cursor, 9)
+    found = whole_number(cursor, 9)
     if found is None:
         raise Invalid("This cursor does not belong to this list.", {"cursor": "take the cursor from `next`"})
     return found
@@ -135,7 +135,7 @@ class RemovalPreview:
 def removal(version: DatasetVersion, filters: Filters, keep: bool, job: CurationJob | None) -> RemovalPreview:
     gone = narrowing.removed(version, filters, keep, job)
     shown = list(members(version, [int(each) for each in gone[:SHOWN_PROBLEMS]]))
-    leaked = leaks.within(version, gone).count
+    leaked = leaks.leaks_within(version, gone).count
     return RemovalPreview(version.counts.get("examples", 0) - len(gone), len(gone), leaked, shown)
 
 

@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.db import models
 
-from webapp.core.encryption import SealedField
+from webapp.core.encryption import EncryptedField
 
 MARK = "@"
 STAGES = {"candidate": "Candidate", "production": "In production", "retired": "Retired"}
@@ -84,7 +84,7 @@ class Endpoint(models.Model):
     registered_model = models.ForeignKey(
         RegisteredModel, null=True, blank=True, on_delete=models.PROTECT, related_name="endpoints"
     )
-    secret = SealedField(blank=True)
+    secret = EncryptedField(blank=True)
     concurrency = models.PositiveIntegerField(default=8)
     requests_per_minute = models.PositiveIntegerField(null=True, blank=True)
     timeout_s = models.FloatField(default=120.0)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 
 from django.db.models import Count, Prefetch, QuerySet
 
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 from webapp.datasets.models import Example
 
 from .models import Judge, JudgeVersion, Trial
@@ -34,7 +34,9 @@ def usable_versions(workspace_id: int, kinds: Iterable[str]) -> QuerySet[JudgeVe
 def version_named(workspace_id: int, text: str) -> JudgeVersion | None:
     """The version that people write as `Grader v2`; None if its judge is not on the list or its endpoint is archived."""
     name, _, number = text.rpartition(" v")
-    rows = JudgeVersion.objects.filter(judge__workspace_id=workspace_id, judge__name=name, number=whole(number, 9) or 0)
+    rows = JudgeVersion.objects.filter(
+        judge__workspace_id=workspace_id, judge__name=name, number=whole_number(number, 9) or 0
+    )
     rows = rows.filter(judge__archived_at=None, endpoint__archived_at=None)
     return rows.select_related("judge", "endpoint").first()
 
@@ -51,7 +53,9 @@ def versions_named(workspace_id: int, texts: Collection[str]) -> dict[str, Judge
 def why_not_named(workspace_id: int, text: str) -> str:
     """The reason why `version_named` finds nothing under `text`, and what helps."""
     name, _, number = text.rpartition(" v")
-    rows = JudgeVersion.objects.filter(judge__workspace_id=workspace_id, judge__name=name, number=whole(number, 9) or 0)
+    rows = JudgeVersion.objects.filter(
+        judge__workspace_id=workspace_id, judge__name=name, number=whole_number(number, 9) or 0
+    )
     version = rows.select_related("judge", "endpoint").first()
     if version is None:
         return f"no judge version is called {text!r}; name it with its version, such as 'Grader v2'"

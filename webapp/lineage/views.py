@@ -11,7 +11,7 @@ from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.database.paging import page
 from webapp.core.problems import Invalid
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 from webapp.evaluation.recipes import RECIPES
 from webapp.judging.access import judge_read
 
@@ -61,7 +61,7 @@ def lineage(request: HttpRequest, what: str, what_id: int) -> HttpResponse:
 @member(Role.REVIEWER)
 def lineage_graph(request: HttpRequest, what: str, what_id: int) -> HttpResponse:
     """The rows `?steps=` above and below a row, as a picture and as a list."""
-    levels = whole(request.GET.get("steps", str(STEPS)), 2) or 0
+    levels = whole_number(request.GET.get("steps", str(STEPS)), 2) or 0
     if levels not in ALLOWED:
         raise Http404("no such number of steps")
     row, drawn = queries.graph(require(request), what, what_id, levels)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from webapp.core.forms.formtree import flattened
+from webapp.core.forms.formtree import flatten
 from webapp.experiments.metrics.points import LoggedPoint
 from webapp.experiments.models import Experiment, Run
 from webapp.tracking.models import LoggedRun, SavedMetric, SavedModel
@@ -70,7 +70,7 @@ def info(row: LoggedRun) -> dict[str, Any]:
 
 def run(row: LoggedRun, latest: Iterable[LoggedPoint], models: Iterable[SavedModel] = ()) -> dict[str, Any]:
     params = {
-        key: value if isinstance(value, str) else str(value) for key, value in flattened(row.run.config).items() if key
+        key: value if isinstance(value, str) else str(value) for key, value in flatten(row.run.config).items() if key
     }
     tags = {RUN_NAME: str(row.run), **row.tags}
     data = {"metrics": [metric(each) for each in latest], "params": pairs(params), "tags": pairs(tags)}

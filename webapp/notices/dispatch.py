@@ -106,7 +106,7 @@ def tell(workspace_id: int, event: str, event_id: UUID, payload: Mapping[str, ob
 
 def _mailed(people: Sequence[int], event: str) -> set[int]:
     """The people who want this by mail, among these."""
-    if not people or not mail.configured():
+    if not people or not mail.is_configured():
         return set()
     wanted = [Mails.ALL, Mails.TROUBLE] if event in words.TROUBLE else [Mails.ALL]
     return set(NoticeSettings.objects.filter(user_id__in=people, mail__in=wanted).values_list("user_id", flat=True))

@@ -35,7 +35,7 @@ State = Letter.State
 
 def gather() -> int:
     """Puts notices that have waited long enough into letters, one for each person. Returns the number of letters."""
-    if not mail.configured():
+    if not mail.is_configured():
         return 0
     now, made = timezone.now(), 0
     waiting = Notice.objects.filter(mail=True).values("user_id").annotate(first=Min("created_at"))

@@ -69,7 +69,7 @@ def settings(user_id: int) -> NoticeSettings:
 
 def no_mail(user: User) -> str:
     """The reason why this person can have no notices by mail; empty if they can."""
-    if not mail.configured():
+    if not mail.is_configured():
         return "This installation has no mail server. The person who runs it can set one in MAIL_URL"
     if not user.verified:
         return "The address of your account is not verified yet; see Settings, Profile"

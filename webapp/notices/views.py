@@ -10,7 +10,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from webapp.accounts.access import member, require
 from webapp.core.database.paging import page
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from . import access, queries, services, words
 from .dispatch import READER
@@ -50,7 +50,9 @@ def read(request: HttpRequest) -> HttpResponseBase:
     membership = require(request, READER)
     ids = None
     if not request.POST.get("all"):
-        ids = [pk for text in request.POST.get("ids", "").split(",")[:MOST_IDS] if (pk := whole(text)) is not None]
+        ids = [
+            pk for text in request.POST.get("ids", "").split(",")[:MOST_IDS] if (pk := whole_number(text)) is not None
+        ]
     services.mark_read(membership, ids)
     return HttpResponse(status=204) if request.headers.get("X-Requested-With") else redirect(_back(request))
 

@@ -19,7 +19,7 @@ from webapp.accounts.models import Role
 from webapp.core.forms.formtree import Input, Tree
 from webapp.core.forms.model_schemas import schema_of
 from webapp.core.problems import Problem
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from . import calculator
 from .calculator import Calculation
@@ -108,7 +108,7 @@ def calculation(request: HttpRequest, calculation_id: str) -> HttpResponseBase:
     found = calculator.find(require(request), calculation_id)
     if found is None:
         raise Http404("no such calculation")
-    before = whole(request.GET.get("asked", "0"), 9)
+    before = whole_number(request.GET.get("asked", "0"), 9)
     return render(request, "objectives/_result.html", _answer(found, 0 if before is None else before + 1))
 
 

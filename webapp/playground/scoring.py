@@ -19,7 +19,7 @@ from webapp.accounts.models import Membership
 from webapp.core.background.jobs import OPEN, JobKind
 from webapp.core.database import locks
 from webapp.core.problems import Invalid
-from webapp.core.requests.limits import measured
+from webapp.core.requests.limits import count_seconds
 from webapp.core.tasks import enqueue
 from webapp.datasets.models import Example
 from webapp.inference.folders.tokenizers import unloadable
@@ -109,7 +109,7 @@ def start(membership: Membership, asked: ScoreRequest) -> tuple[ShownScore | Non
     if asked.judge is None and asked.reward_model is None:
         if rubric is None:
             raise Invalid("There is nothing that could score this answer.", {"example": "has no rubric"})
-        with measured(membership.user_id):  # the criteria may be one's own, and so the patterns in them
+        with count_seconds(membership.user_id):  # the criteria may be one's own, and so the patterns in them
             return by_rubric(rubric, verdicts(rubric, asked.text, monotonic() + SECONDS)), None
     judge, model = _chosen(membership, asked, rubric)
     with transaction.atomic():

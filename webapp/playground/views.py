@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 from webapp.experiments import queries as experiments
 from webapp.experiments.models import Run
 
@@ -39,5 +39,5 @@ def offered(membership: Membership, request: HttpRequest) -> dict[str, Any]:
 
 
 def _run(workspace_id: int, text: str) -> Run | None:
-    number = whole(text, 18)
+    number = whole_number(text, 18)
     return experiments.runs(workspace_id).filter(pk=number).first() if number else None

@@ -48,7 +48,7 @@ class ShownBlock:
         return f"reports/_{self.kind}.html"
 
 
-def shown(reader: ReportReader, text: str) -> list[ReportWords | ShownBlock]:
+def pieces_of(reader: ReportReader, text: str) -> list[ReportWords | ShownBlock]:
     """A report piece by piece. It never raises: a block that cannot be shown says so."""
     may_read(reader.membership)
     return [part if isinstance(part, ReportWords) else one(reader, part) for part in language.pieces(text)]

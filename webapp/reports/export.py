@@ -46,7 +46,7 @@ def as_html(membership: Membership, version: ReportPageVersion) -> HttpResponse:
 
 def _parts(membership: Membership, body: str) -> list[ReportWords | ShownBlock]:
     """The parts with their charts, at most the first `MOST_CHARTS`."""
-    parts, left = block_contents.shown(ReportReader(membership), body), MOST_CHARTS
+    parts, left = block_contents.pieces_of(ReportReader(membership), body), MOST_CHARTS
     found: list[ReportWords | ShownBlock] = []
     for part in parts:
         if isinstance(part, ShownBlock) and part.kind == "chart" and part.facts:
@@ -62,7 +62,7 @@ def _parts(membership: Membership, body: str) -> list[ReportWords | ShownBlock]:
 def _drawn(membership: Membership, part: ShownBlock) -> ShownBlock:
     facts = part.facts
     runs = runs_read(membership, facts["ids"])
-    compared = comparing.compared(membership.workspace_id, runs, [])
+    compared = comparing.compare_runs(membership.workspace_id, runs, [])
     if facts["apart"]:
         groups = [(str(run), [run.pk]) for run in runs]
     else:

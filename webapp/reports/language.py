@@ -17,7 +17,7 @@ from math import isfinite
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 FENCE = re.compile(r"(`{3,}|~{3,})\s*([\w-]*)")
 MOST_METRICS = 6
@@ -94,7 +94,7 @@ def _names(most: int, what: str) -> Callable[[str], tuple[str, ...]]:
 
 
 def _ids(value: str) -> tuple[int, ...]:
-    found = [whole(part.strip()) for part in value.split(",") if part.strip()]
+    found = [whole_number(part.strip()) for part in value.split(",") if part.strip()]
     ids = [number for number in found if number is not None]
     if not 1 <= len(found) <= MOST_RUNS or len(ids) < len(found):
         raise BadValue(f"1 to {MOST_RUNS:,} numbers of runs, as in their addresses, separated by commas: 12, 15")
@@ -112,7 +112,7 @@ def _one_of(*names: str) -> Callable[[str], str]:
 
 def _whole(low: int, high: int) -> Callable[[str], int]:
     def read(value: str) -> int:
-        number = whole(value)
+        number = whole_number(value)
         if number is None or not low <= number <= high:
             raise BadValue(f"must be a whole number from {low} to {high:,}")
         return number

@@ -33,7 +33,7 @@ def block_runs(reader: ReportReader, block: ReportBlock) -> BlockRuns:
         return _numbered(reader, block.given["runs"])
     query = asked(reader, block)
     try:
-        rows = queries.found(reader.membership, query, reader.only).order_by("-pk")
+        rows = queries.find_runs(reader.membership, query, reader.only).order_by("-pk")
         ids = list(rows.values_list("pk", flat=True)[: comparing.MOST_RUNS + 1])
     except QueryProblem as problem:
         raise unreadable(block, problem) from problem

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from webapp.accounts.access import member, require
 from webapp.core.database.paging import page
 from webapp.core.problems import Invalid, Problem
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 from webapp.core.text.text_diff import DiffLine, lines
 
 from . import access, block_contents, export, language, queries, services
@@ -83,7 +83,7 @@ def report(request: HttpRequest, report_id: int) -> HttpResponseBase:
     context = {
         "report": row,
         "version": version,
-        "parts": block_contents.shown(ReportReader(membership), version.body),
+        "parts": block_contents.pieces_of(ReportReader(membership), version.body),
         "may_write": membership.may(access.WRITER),
     }
     return render(request, "reports/report.html", context)
@@ -99,7 +99,7 @@ def report_version(request: HttpRequest, report_id: int, number: int) -> HttpRes
     context = {
         "report": version.report,
         "version": version,
-        "parts": block_contents.shown(ReportReader(membership), version.body),
+        "parts": block_contents.pieces_of(ReportReader(membership), version.body),
         "may_write": membership.may(access.WRITER),
         "is_old": number != version.report.newest,
     }
@@ -114,7 +114,7 @@ def report_history(request: HttpRequest, report_id: int) -> HttpResponseBase:
     membership = require(request)
     row = access.report_read(membership, report_id)
     found = queries.versions(row)
-    if before := whole(request.GET.get("before", ""), 9):
+    if before := whole_number(request.GET.get("before", ""), 9):
         found = found.filter(number__lt=before)
     versions = list(found[: VERSIONS + 1])
     pairs = zip(versions[:VERSIONS], [*versions[1:], None], strict=False)
@@ -161,7 +161,9 @@ def report_new(request: HttpRequest) -> HttpResponseBase:
     """`?q=` or `?ids=` begins with a chart of these runs: the page Compare leads here."""
     membership = require(request)
     if request.method == "GET":
-        return _editor(request, ReportForm(body=_begun(request), experiment=whole(request.GET.get("experiment", ""))))
+        return _editor(
+            request, ReportForm(body=_begun(request), experiment=whole_number(request.GET.get("experiment", "")))
+        )
     form = _sent(request)
     try:
         about = services.about(membership, form.experiment, form.project)
@@ -222,7 +224,7 @@ def preview(request: HttpRequest) -> HttpResponseBase:
     return render(
         request,
         "reports/_parts.html",
-        {"parts": block_contents.shown(ReportReader(require(request)), body), "editing": True},
+        {"parts": block_contents.pieces_of(ReportReader(require(request)), body), "editing": True},
     )
 
 
@@ -243,9 +245,9 @@ def _sent(request: HttpRequest) -> ReportForm:
     return ReportForm(
         sent.get("title", ""),
         sent.get("body", ""),
-        whole(sent.get("base", ""), 9) or 0,
-        whole(sent.get("experiment", "")),
-        whole(sent.get("project", "")),
+        whole_number(sent.get("base", ""), 9) or 0,
+        whole_number(sent.get("experiment", "")),
+        whole_number(sent.get("project", "")),
     )
 
 
@@ -264,7 +266,7 @@ def _editor(
     context = {
         "report": row,
         "form": form,
-        "parts": block_contents.shown(ReportReader(membership), body),
+        "parts": block_contents.pieces_of(ReportReader(membership), body),
         "editing": True,
         "experiments": queries.experiments(membership)[:MOST_OFFERED],
         "projects": queries.projects(membership)[:MOST_OFFERED],

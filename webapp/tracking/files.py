@@ -68,7 +68,7 @@ def keep(membership: Membership, row: LoggedRun, path: str, content: IO[bytes]) 
         _check_place(run, path)
         _check_quota(membership.workspace_id, run, path, file.bytes)
         artifact = Artifact(run=run, path=FOLDER + path)
-        stored = [file.model_dump()] if artifact_store.used() else []
+        stored = [file.model_dump()] if artifact_store.is_configured() else []
         if stored:
             artifact_store.keep(artifacts.place(artifact), folder, [file])
         else:

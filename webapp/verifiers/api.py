@@ -10,7 +10,7 @@ from trainer.contracts import VerifierSpec
 from trainer.verifiers import REGISTRY, Verifier, VerifierError, verify
 from webapp.accounts.access import require
 from webapp.core.problems import Invalid
-from webapp.core.requests.limits import measured
+from webapp.core.requests.limits import count_seconds
 from webapp.core.requests.openapi import StrictIn
 
 router = Router(tags=["verifiers"])
@@ -68,7 +68,7 @@ def try_verifier(request: HttpRequest, name: str, payload: TryIn) -> dict[str, A
     if name not in REGISTRY:
         raise Http404("no such verifier")
     try:
-        with measured(person):
+        with count_seconds(person):
             finding = verify(VerifierSpec(name=name, args=payload.args), payload.text)
     except VerifierError as error:
         raise Invalid("The arguments do not fit.", {error.field: error.message}) from error

@@ -13,7 +13,7 @@ from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.forms.model_schemas import schema_of
 from webapp.core.problems import Problem
-from webapp.core.requests.limits import measured
+from webapp.core.requests.limits import count_seconds
 
 MAX_TRIED = 100_000  # characters
 
@@ -61,7 +61,7 @@ def verifier_try(request: HttpRequest, name: str) -> HttpResponseBase:
         if not isinstance(args, dict):
             raise ValueError("must be an object")
         spec = VerifierSpec(name=name, args=args)
-        with measured(require(request).user_id):
+        with count_seconds(require(request).user_id):
             finding = verify(spec, request.POST.get("text", "")[:MAX_TRIED])
     except Problem as problem:
         return render(request, "verifiers/_finding.html", {"error": problem.message}, status=problem.status)

@@ -8,7 +8,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 from django.db.models import Q
 
-from webapp.core.encryption import SealedField
+from webapp.core.encryption import EncryptedField
 
 
 class Webhook(models.Model):
@@ -18,7 +18,7 @@ class Webhook(models.Model):
     workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="webhooks")
     url = models.CharField(max_length=2000)
     events = ArrayField(models.CharField(max_length=40))
-    secret = SealedField()
+    secret = EncryptedField()
     active = models.BooleanField(default=True)
     failures = models.PositiveIntegerField(default=0)
     quiet_until = models.DateTimeField(null=True, blank=True)

@@ -61,8 +61,10 @@ def assignment(request: HttpRequest, job_id: int) -> WeightsAssignment:
         done=job.done,
         acked=job.acked,
         items_url=request.build_absolute_uri(f"{request.path}/items"),
-        folder="" if artifact_store.used() else kind.folder(job) or str(settings.VAR / "weights" / str(job.pk)),
-        store_url=request.build_absolute_uri(request.path) if artifact_store.used() else "",
+        folder=""
+        if artifact_store.is_configured()
+        else kind.folder(job) or str(settings.VAR / "weights" / str(job.pk)),
+        store_url=request.build_absolute_uri(request.path) if artifact_store.is_configured() else "",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict
 
-from ..calling import Group, quoted
+from ..calling import Group, quote_part
 from .shared import LeakOut, NearOut
 
 
@@ -447,11 +447,11 @@ class Datasets(Group):
 
     def tag(self, dataset_id: int, number: int, name: str) -> dict[str, Any]:
         """Tag this version; a tag on another version moves here."""
-        return self._json(dict[str, Any], "PUT", f"/datasets/{dataset_id}/versions/{number}/tags/{quoted(name)}")
+        return self._json(dict[str, Any], "PUT", f"/datasets/{dataset_id}/versions/{number}/tags/{quote_part(name)}")
 
     def untag(self, dataset_id: int, number: int, name: str) -> None:
         """Remove a tag."""
-        self._nothing("DELETE", f"/datasets/{dataset_id}/versions/{number}/tags/{quoted(name)}")
+        self._nothing("DELETE", f"/datasets/{dataset_id}/versions/{number}/tags/{quote_part(name)}")
 
     def preview(self, dataset_id: int, number: int, body: DeriveIn) -> PreviewOut:
         """Examples that a derivation would remove; nothing is written."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict
 
-from ..calling import Group, new_key, quoted
+from ..calling import Group, new_key, quote_part
 from .shared import DatasetIn, EvaluationDatasetOut, LeakOut, LicenceOut, NearOut, RenameIn
 
 
@@ -433,7 +433,7 @@ class Evaluations(Group):
 
     def recipe_schema(self, name: str) -> dict[str, Any]:
         """JSON Schema of a recipe's config."""
-        return self._json(dict[str, Any], "GET", f"/evaluations/recipes/{quoted(name)}/schema")
+        return self._json(dict[str, Any], "GET", f"/evaluations/recipes/{quote_part(name)}/schema")
 
     def all(
         self,
@@ -604,4 +604,4 @@ class Evaluations(Group):
 
     def leaderboard(self, benchmark: str) -> BoardOut:
         """One leaderboard, the best first."""
-        return self._json(BoardOut, "GET", f"/leaderboards/{quoted(benchmark)}")
+        return self._json(BoardOut, "GET", f"/leaderboards/{quote_part(benchmark)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, TypedDict
 
-from ..calling import Group, quoted
+from ..calling import Group, quote_part
 
 
 class GraphBoxOut(TypedDict):
@@ -74,7 +74,7 @@ class Lineage(Group):
         """Rows that were made from a row, or rows on which it is based. `down` leads from a person, an answer,
         an example or a version to everything that was made of it; `up` leads back to the people.
         """
-        return self._json(LineageOut, "GET", f"/lineage/{quoted(what)}/{what_id}", query={"way": way})
+        return self._json(LineageOut, "GET", f"/lineage/{quote_part(what)}/{what_id}", query={"way": way})
 
     def rows(
         self,
@@ -119,7 +119,7 @@ class Lineage(Group):
     ) -> Iterator[NodeOut]:
         """The rows of one kind, newest first."""
         return self._pages(
-            NodeOut, f"/lineage/{quoted(what)}/{what_id}/rows", query={"of": of, "way": way, "limit": page_size}
+            NodeOut, f"/lineage/{quote_part(what)}/{what_id}/rows", query={"of": of, "way": way, "limit": page_size}
         )
 
     def graph(
@@ -148,4 +148,6 @@ class Lineage(Group):
         """The graph around a row. Many rows of a kind stand together. `column` is negative for rows on which the
         start rests, and positive for rows that were made from it.
         """
-        return self._json(LineageGraphOut, "GET", f"/lineage/{quoted(what)}/{what_id}/graph", query={"steps": steps})
+        return self._json(
+            LineageGraphOut, "GET", f"/lineage/{quote_part(what)}/{what_id}/graph", query={"steps": steps}
+        )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict
 
-from ..calling import Group, quoted
+from ..calling import Group, quote_part
 
 
 class AliasIn(TypedDict):
@@ -123,17 +123,17 @@ class Models(Group):
 
     def get_alias(self, name: str) -> AliasOut:
         """The model that an alias points at."""
-        return self._json(AliasOut, "GET", f"/models/aliases/{quoted(name)}")
+        return self._json(AliasOut, "GET", f"/models/aliases/{quote_part(name)}")
 
     def move_alias(self, name: str, body: AliasIn) -> AliasOut:
         """Let an alias point at a model. Makes the alias if there is none. 409 if `expected` is given and it
         points elsewhere by now.
         """
-        return self._json(AliasOut, "PUT", f"/models/aliases/{quoted(name)}", body=body)
+        return self._json(AliasOut, "PUT", f"/models/aliases/{quote_part(name)}", body=body)
 
     def remove_alias(self, name: str) -> None:
         """Remove an alias; the model stays."""
-        self._nothing("DELETE", f"/models/aliases/{quoted(name)}")
+        self._nothing("DELETE", f"/models/aliases/{quote_part(name)}")
 
     def set_stage(self, model_id: int, body: StageIn) -> StageOut:
         """Say how far a model has come."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
-from ..calling import Group, quoted
+from ..calling import Group, quote_part
 from .shared import DatasetIn, LeakOut, NearOut
 
 
@@ -152,7 +152,7 @@ class Recipes(Group):
         dataset, it checks all that a launch checks: also the data and the names of models and judges; and it
         tells what would leak, how long the run would take, and what its judges would use.
         """
-        return self._json(ConfigCheckOut, "POST", f"/recipes/{quoted(name)}/check", body=body, again=True)
+        return self._json(ConfigCheckOut, "POST", f"/recipes/{quote_part(name)}/check", body=body, again=True)
 
     def all(self) -> RecipeList:
         """The recipes of runs."""
@@ -166,14 +166,14 @@ class Recipes(Group):
 
     def get(self, name: str) -> RecipeOut:
         """One recipe, with its presets."""
-        return self._json(RecipeOut, "GET", f"/recipes/{quoted(name)}")
+        return self._json(RecipeOut, "GET", f"/recipes/{quote_part(name)}")
 
     def metrics_of(self, name: str) -> RecipeMetricsOut:
         """The metrics of a recipe. Titles, units, help and places of every metric: all that a chart needs."""
-        return self._json(RecipeMetricsOut, "GET", f"/recipes/{quoted(name)}/metrics")
+        return self._json(RecipeMetricsOut, "GET", f"/recipes/{quote_part(name)}/metrics")
 
     def schema(self, name: str) -> dict[str, Any]:
         """JSON Schema of the config. Defaults, bounds, help (`description`), `unit` and `advanced`: all that a
         form needs.
         """
-        return self._json(dict[str, Any], "GET", f"/recipes/{quoted(name)}/schema")
+        return self._json(dict[str, Any], "GET", f"/recipes/{quote_part(name)}/schema")

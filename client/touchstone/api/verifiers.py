@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
-from ..calling import Group, quoted
+from ..calling import Group, quote_part
 
 
 class TryIn(TypedDict):
@@ -43,4 +43,4 @@ class Verifiers(Group):
 
     def try_verifier(self, name: str, body: TryIn) -> TryOut:
         """Run a verifier on a text."""
-        return self._json(TryOut, "POST", f"/verifiers/{quoted(name)}/try", body=body, again=True)
+        return self._json(TryOut, "POST", f"/verifiers/{quote_part(name)}/try", body=body, again=True)

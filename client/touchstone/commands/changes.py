@@ -7,8 +7,8 @@ from uuid import uuid4
 import typer
 
 from .. import terminal
-from ..terminal import AsJson, Key, listed, nested, say, told, whole
-from .runs import app, moved
+from ..terminal import AsJson, Key, parse_settings, print_json, print_table, refusals_printed, say
+from .runs import app, print_run
 
 Settings = Annotated[
     list[str] | None, typer.Option("--set", help="KEY=VALUE in the config, such as optim.lr=1e-4; may be repeated")
@@ -25,8 +25,8 @@ def runs_fork(
     key: Key = "",
 ) -> None:
     """Launches a new run like this one with some changes, and prints its number."""
-    with told():
-        body = {"config": nested(settings), "start_step": start_step, "name": name}
+    with refusals_printed():
+        body = {"config": parse_settings(settings), "start_step": start_step, "name": name}
         print(terminal.server().post(f"/runs/{run}/fork", body, key=key or uuid4().hex)["id"])
 
 
@@ -75,8 +75,8 @@ def runs_limit(
     if any(given.values()):
         _changed(run, {what: body for what, body in given.items() if body}, as_json)
         return
-    with told():
-        whole(terminal.server().runs.tokens(run))
+    with refusals_printed():
+        print_json(terminal.server().runs.tokens(run))
 
 
 @app.command("early")
@@ -97,10 +97,10 @@ def runs_early(
 ) -> None:
     """Stops a run with a checkpoint once a metric no longer improves."""
     if not (metric or off) and patience is None:
-        with told():
-            whole(terminal.server().runs.get(run)["stop_early"])
+        with refusals_printed():
+            print_json(terminal.server().runs.get(run)["stop_early"])
         return
-    with told():
+    with refusals_printed():
         if off and (metric or patience is not None):
             raise ValueError("--off takes the rule away, so it takes neither --metric nor --patience.")
         if not off and (not metric or patience is None):
@@ -112,10 +112,10 @@ def runs_early(
 
 
 def _changed(run: int, changes: dict[str, dict[str, Any]], as_json: bool) -> None:
-    with told():
+    with refusals_printed():
         for what, body in changes.items():
             found = terminal.server().post(f"/runs/{run}/{what}", body, again=what != "extend")
-        moved(found, as_json)
+        print_run(found, as_json)
 
 
 @app.command("draft")
@@ -124,20 +124,20 @@ def runs_draft(
     file: Annotated[Path | None, typer.Option(help="YAML file that replaces all that the draft holds")] = None,
 ) -> None:
     """Shows what a draft holds, and why it cannot be launched yet."""
-    with told():
+    with refusals_printed():
         known = terminal.server()
         if file is not None:
             body = terminal.body_of(file, "dataset and config")
             body.pop("recipe", None)  # that of a draft stays
             known.ask("PUT", f"/api/v1/runs/{run}/draft", json=body)
-        whole(known.runs.draft(run))
+        print_json(known.runs.draft(run))
 
 
 @app.command("launch")
 def runs_launch(run: int, as_json: AsJson = False) -> None:
     """Launches a draft. Twice is harmless."""
-    with told():
-        moved(terminal.server().runs.launch_draft(run), as_json)
+    with refusals_printed():
+        print_run(terminal.server().runs.launch_draft(run), as_json)
 
 
 @app.command("then")
@@ -150,7 +150,7 @@ def runs_then(
     key: Key = "",
 ) -> None:
     """Adds a step that is launched once the run has finished, and prints its number."""
-    with told():
+    with refusals_printed():
         body = {"kind": kind} | (terminal.body_of(file, "recipe and config") if file else {})
         print(terminal.server().post(f"/runs/{run}/chain", body, key=key or uuid4().hex)["id"])
 
@@ -158,11 +158,11 @@ def runs_then(
 @app.command("chain")
 def runs_chain(run: int, as_json: AsJson = False) -> None:
     """Lists what came before a run, and what waits for it."""
-    with told():
+    with refusals_printed():
         found = terminal.server().runs.chain(run)
         if as_json:
-            whole(found)
+            print_json(found)
             return
         say(f"begins with run {found['first']}", "bold")
         columns = {"step": "id", "kind": "kind", "name": "name", "state": "state", "run": "run", "reason": "reason"}
-        listed(found["items"], columns, as_json=False)
+        print_table(found["items"], columns, as_json=False)

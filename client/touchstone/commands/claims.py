@@ -7,7 +7,7 @@ from uuid import uuid4
 import typer
 
 from .. import terminal
-from ..terminal import AsJson, Key, Lines, group, listed, say, told, whole
+from ..terminal import AsJson, Key, Lines, group, print_json, print_table, refusals_printed, say
 
 app = group("Claims of papers: test one, and see its results.")
 
@@ -15,10 +15,10 @@ app = group("Claims of papers: test one, and see its results.")
 @app.command("list")
 def claims_list(as_json: Lines = False) -> None:
     """Lists the methods whose claims can be tested, by the plans that test them."""
-    with told():
+    with refusals_printed():
         methods = terminal.server().claims.methods()["items"]
         if as_json:
-            listed(methods, {}, as_json=True)
+            print_table(methods, {}, as_json=True)
             return
         for method in methods:
             for plan in method["plans"]:
@@ -39,7 +39,7 @@ def claims_start(
     key: Key = "",
 ) -> None:
     """Launches every arm of a claim, and prints the number of the study."""
-    with told():
+    with refusals_printed():
         body = {"plan": plan, "seeds": seeds, "dataset": dataset or None, "model": model or None}
         if config is not None:
             body["config"] = terminal.yaml_of(config)
@@ -49,10 +49,10 @@ def claims_start(
 @app.command("show")
 def claims_show(study: int, as_json: AsJson = False) -> None:
     """Shows how a study stands: its task while that is made, its runs, and the verdict on each claim."""
-    with told():
+    with refusals_printed():
         found = terminal.server().claims.study(study)
         if as_json:
-            whole(found)
+            print_json(found)
             return
         say(f"{found['title']} · {found['finished']} of {found['runs']} runs", "bold")
         if making := found["making"]:

@@ -1,7 +1,7 @@
 """Datasets: list, versions, freeze."""
 
 from .. import terminal
-from ..terminal import PAGE, AsJson, Limit, Lines, group, listed, say, told, whole
+from ..terminal import PAGE, AsJson, Limit, Lines, group, print_json, print_table, refusals_printed, say
 
 app = group("Datasets: list, show, freeze. `touchstone import` makes versions, `touchstone export` writes them.")
 COLUMNS = {
@@ -24,26 +24,26 @@ VERSIONS = {
 @app.command("list")
 def datasets_list(limit: Limit = 20, as_json: Lines = False) -> None:
     """Lists datasets with their newest versions."""
-    with told():
-        listed(terminal.server().datasets.all(page_size=min(limit, PAGE)), COLUMNS, as_json, limit)
+    with refusals_printed():
+        print_table(terminal.server().datasets.all(page_size=min(limit, PAGE)), COLUMNS, as_json, limit)
 
 
 @app.command("show")
 def datasets_show(dataset: int, limit: Limit = 20, as_json: Lines = False) -> None:
     """Lists the versions of a dataset, the newest first."""
-    with told():
+    with refusals_printed():
         known = terminal.server()
         if not as_json:
             say(known.datasets.get(dataset)["name"], "bold")
-        listed(known.datasets.list_versions(dataset, page_size=min(limit, PAGE)), VERSIONS, as_json, limit)
+        print_table(known.datasets.list_versions(dataset, page_size=min(limit, PAGE)), VERSIONS, as_json, limit)
 
 
 @app.command("freeze")
 def datasets_freeze(dataset: int, version: int, as_json: AsJson = False) -> None:
     """Freezes a version, so that it never changes. A launch does the same with the version on which it trains."""
-    with told():
+    with refusals_printed():
         found = terminal.server().datasets.freeze(dataset, version)
         if as_json:
-            whole(found)
+            print_json(found)
             return
         say(f"version {found['number']} · {found['state']} · {found['digest']}", "bold")

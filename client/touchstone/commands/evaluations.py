@@ -14,7 +14,20 @@ from rich.text import Text
 from .. import terminal
 from ..api.evaluations import EvaluationFull
 from ..server import Server
-from ..terminal import FOLLOW_S, PAGE, AsJson, Every, Key, Limit, Lines, group, listed, out, told, whole
+from ..terminal import (
+    FOLLOW_S,
+    PAGE,
+    AsJson,
+    Every,
+    Key,
+    Limit,
+    Lines,
+    group,
+    out,
+    print_json,
+    print_table,
+    refusals_printed,
+)
 
 app = group("Evaluations: start, list, follow, results, pause, again.")
 OVER = ("finished", "failed", "cancelled")
@@ -36,17 +49,17 @@ def evaluations_list(
     as_json: Lines = False,
 ) -> None:
     """Lists the newest evaluations."""
-    with told():
+    with refusals_printed():
         rows = terminal.server().all("/evaluations", state=state or None, recipe=recipe or None, limit=min(limit, PAGE))
-        listed(rows, COLUMNS, as_json, limit)
+        print_table(rows, COLUMNS, as_json, limit)
 
 
 @app.command("recipes")
 def evaluations_recipes(as_json: Lines = False) -> None:
     """Lists what an evaluation can find out."""
-    with told():
+    with refusals_printed():
         rows = terminal.server().evaluations.recipes()["items"]
-        listed(rows, {"recipe": "name", "title": "title"}, as_json)
+        print_table(rows, {"recipe": "name", "title": "title"}, as_json)
 
 
 @app.command("record")
@@ -54,7 +67,7 @@ def evaluations_record(
     file: Annotated[Path, typer.Argument(help="JSON Lines with verdicts or scores that were given elsewhere")],
 ) -> None:
     """Stores recorded verdicts or scores for evaluations, and prints their number."""
-    with told():
+    with refusals_printed():
         print(terminal.server().evaluations.store_recording(file)["id"])
 
 
@@ -67,7 +80,7 @@ def evaluations_start(
     key: Key = "",
 ) -> None:
     """Starts an evaluation, and prints its number."""
-    with told():
+    with refusals_printed():
         body = terminal.body_of(file, "recipe and config")
         number = terminal.server().post("/evaluations", body, key=key or uuid4().hex)["id"]
         print(number)
@@ -82,26 +95,26 @@ def evaluations_again(
     key: Key = "",
 ) -> None:
     """Starts an evaluation with the same config once more, and prints its number."""
-    with told():
+    with refusals_printed():
         print(terminal.server().evaluations.rerun(evaluation, resample=resample or None, key=key or None)["id"])
 
 
 @app.command("show")
 def evaluations_show(evaluation: int, as_json: AsJson = False) -> None:
     """Shows how an evaluation stands, and its config."""
-    with told():
+    with refusals_printed():
         found = terminal.server().evaluations.get(evaluation)
         if as_json:
-            whole(found)
+            print_json(found)
             return
         out.print(_headline(found), soft_wrap=True)
-        whole(found["config"])
+        print_json(found["config"])
 
 
 @app.command("follow")
 def evaluations_follow(evaluation: int, every: Every = FOLLOW_S) -> None:
     """Shows the progress of an evaluation until it is over or paused. The exit code is 0 if it finished, otherwise 1."""
-    with told(), Live(console=out, auto_refresh=False) as live:
+    with refusals_printed(), Live(console=out, auto_refresh=False) as live:
         known, state = terminal.server(), ""
         while state not in (*OVER, "paused"):
             if state:
@@ -129,12 +142,12 @@ def evaluations_results(
     csv: Annotated[bool, typer.Option("--csv", help="A line for each number")] = False,
 ) -> None:
     """Prints every number of an evaluation, with n, interval and what is missing."""
-    with told():
+    with refusals_printed():
         known = terminal.server()
         if csv:
             known.save(f"/api/v1/evaluations/{evaluation}/results/csv", sys.stdout.buffer)
         else:
-            whole(known.evaluations.show_results(evaluation))
+            print_json(known.evaluations.show_results(evaluation))
 
 
 @app.command("cases")
@@ -144,9 +157,9 @@ def evaluations_cases(
     limit: Limit = 20,
 ) -> None:
     """Prints the cases behind the numbers, one JSON object a line."""
-    with told():
+    with refusals_printed():
         rows = terminal.server().evaluations.cases(evaluation, tag=tag or None, page_size=min(limit, PAGE))
-        listed(rows, {}, as_json=True, limit=limit)
+        print_table(rows, {}, as_json=True, limit=limit)
 
 
 @app.command("pause")
@@ -168,5 +181,5 @@ def evaluations_cancel(evaluation: int) -> None:
 
 
 def _moved(move: Callable[[Server], EvaluationFull]) -> None:
-    with told():
+    with refusals_printed():
         out.print(_headline(move(terminal.server())), soft_wrap=True)

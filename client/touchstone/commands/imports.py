@@ -7,7 +7,20 @@ from typing import Any
 from rich.text import Text
 
 from .. import terminal
-from ..terminal import FOLLOW_S, PAGE, AsJson, Every, Limit, Lines, err, group, listed, say, told, whole
+from ..terminal import (
+    FOLLOW_S,
+    PAGE,
+    AsJson,
+    Every,
+    Limit,
+    Lines,
+    err,
+    group,
+    print_json,
+    print_table,
+    refusals_printed,
+    say,
+)
 
 app = group("Imports of datasets: list, show, wait, cancel.")
 COLUMNS = {
@@ -25,17 +38,17 @@ SHOWN = 10  # refused lines that people see; --json has all that the server keep
 @app.command("list")
 def imports_list(limit: Limit = 20, as_json: Lines = False) -> None:
     """Lists the newest imports."""
-    with told():
-        listed(terminal.server().datasets.list_imports(page_size=min(limit, PAGE)), COLUMNS, as_json, limit)
+    with refusals_printed():
+        print_table(terminal.server().datasets.list_imports(page_size=min(limit, PAGE)), COLUMNS, as_json, limit)
 
 
 @app.command("show")
 def imports_show(number: int, as_json: AsJson = False) -> None:
     """Shows how an import stands, which lines were refused and why, and what was left out."""
-    with told():
+    with refusals_printed():
         job = terminal.server().datasets.get_import(number)
         if as_json:
-            whole(job)
+            print_json(job)
             return
         say(_headline(job), "bold")
         for name, count in job["counts"].items():
@@ -46,7 +59,7 @@ def imports_show(number: int, as_json: AsJson = False) -> None:
 @app.command("wait")
 def imports_wait(number: int, every: Every = FOLLOW_S) -> None:
     """Waits until an import is over, and prints its version and counts as JSON. The exit code is 0 if it finished, otherwise 2."""
-    with told():
+    with refusals_printed():
         known = terminal.server()
         report(known.imported(known.get(f"/imports/{number}"), every))
 
@@ -54,7 +67,7 @@ def imports_wait(number: int, every: Every = FOLLOW_S) -> None:
 @app.command("cancel")
 def imports_cancel(number: int) -> None:
     """Ends an import; none of its rows stay."""
-    with told():
+    with refusals_printed():
         say(_headline(terminal.server().datasets.cancel_import(number)), "bold")
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from .. import terminal
-from ..terminal import PAGE, AsJson, Limit, Lines, group, listed, say, told, whole
+from ..terminal import PAGE, AsJson, Limit, Lines, group, print_json, print_table, refusals_printed, say
 
 app = group("Models: list, show, register, download, aliases.")
 
@@ -14,9 +14,9 @@ app = group("Models: list, show, register, download, aliases.")
 @app.command("list")
 def models_list(limit: Limit = 20, as_json: Lines = False) -> None:
     """Lists the newest models."""
-    with told():
+    with refusals_printed():
         columns = {"id": "id", "model": "name", "source": "source", "stage": "stage", "path": "path"}
-        listed(terminal.server().models.all(page_size=min(limit, PAGE)), columns, as_json, limit)
+        print_table(terminal.server().models.all(page_size=min(limit, PAGE)), columns, as_json, limit)
 
 
 @app.command("download")
@@ -26,7 +26,7 @@ def models_download(
 ) -> None:
     """Fetches the folder of a model that a run has trained, as a tar, and checks its digest. If the download breaks, or if you stop it, the
     same command continues where it stopped."""
-    with told():
+    with refusals_printed():
         known = terminal.server()
         row = known.models.get(model)
         target = to / f"model-{model}.tar" if to.is_dir() else to
@@ -42,7 +42,7 @@ def models_register(
     description: str = "",
 ) -> None:
     """Registers a model, and prints its number."""
-    with told():
+    with refusals_printed():
         model = terminal.server().models.register(
             {"name": name, "source": source, "path": path, "description": description}
         )
@@ -52,10 +52,10 @@ def models_register(
 @app.command("show")
 def models_show(model: int, as_json: AsJson = False) -> None:
     """Shows a model: where it comes from, and what is known about it."""
-    with told():
+    with refusals_printed():
         found = terminal.server().models.get(model)
         if as_json:
-            whole(found)
+            print_json(found)
             return
         aliases = " ".join(f"@{name}" for name in found["aliases"])
         facts = (found["name"], found["source"], found["role"], found["stage"], aliases, found["path"])
@@ -67,9 +67,9 @@ def models_show(model: int, as_json: AsJson = False) -> None:
 @app.command("aliases")
 def models_aliases(as_json: Lines = False) -> None:
     """Lists the aliases, and the models at which they point."""
-    with told():
+    with refusals_printed():
         columns = {"alias": "name", "model": "model.name", "id": "model.id", "moved": "moved_at"}
-        listed(terminal.server().models.list_aliases(page_size=PAGE), columns, as_json)
+        print_table(terminal.server().models.list_aliases(page_size=PAGE), columns, as_json)
 
 
 @app.command("alias")
@@ -79,6 +79,6 @@ def models_alias(
     reason: Annotated[str, typer.Option(help="Why; it is kept with the move")] = "",
 ) -> None:
     """Lets an alias point at a model. Makes the alias if there is none."""
-    with told():
+    with refusals_printed():
         moved = terminal.server().models.move_alias(name, {"model": model, "reason": reason})
         say(f"@{moved['name']} points at {moved['model']['name']}.")

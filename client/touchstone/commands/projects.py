@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from .. import terminal
-from ..terminal import PAGE, AsJson, Limit, Lines, group, listed, say, told, whole
+from ..terminal import PAGE, AsJson, Limit, Lines, group, print_json, print_table, refusals_printed, say
 
 app = group("Projects in which people annotate: list, start, show, answers, publish.")
 COLUMNS = {
@@ -26,8 +26,8 @@ COLUMNS = {
 @app.command("list")
 def projects_list(limit: Limit = 20, as_json: Lines = False) -> None:
     """Lists the newest projects."""
-    with told():
-        listed(terminal.server().projects.all(page_size=min(limit, PAGE)), COLUMNS, as_json, limit)
+    with refusals_printed():
+        print_table(terminal.server().projects.all(page_size=min(limit, PAGE)), COLUMNS, as_json, limit)
 
 
 @app.command("start")
@@ -37,18 +37,18 @@ def projects_start(
     ],
 ) -> None:
     """Makes a project, and prints its number."""
-    with told():
+    with refusals_printed():
         print(terminal.server().post("/projects", terminal.body_of(file, "name, kind and dataset"))["id"])
 
 
 @app.command("show")
 def projects_show(project: int, as_json: AsJson = False) -> None:
     """Shows how far a project is, and what its manager is warned of."""
-    with told():
+    with refusals_printed():
         known = terminal.server()
         found, status = known.projects.get(project), known.projects.progress(project)
         if as_json:
-            whole({**found, "status": status})
+            print_json({**found, "status": status})
             return
         at = found["progress"]
         say(f"{found['name']} · {found['kind']} · {found['state']} · {at['complete']} of {at['tasks']} tasks", "bold")
@@ -60,7 +60,7 @@ def projects_show(project: int, as_json: AsJson = False) -> None:
 @app.command("set")
 def projects_set(project: int, state: Annotated[Literal["open", "paused", "closed"], typer.Argument()]) -> None:
     """Opens, pauses or closes a project."""
-    with told():
+    with refusals_printed():
         found = terminal.server().projects.set_state(project, {"state": state})
         say(f"{found['name']} · {found['state']}", "bold")
 
@@ -72,7 +72,7 @@ def projects_answers(
     format: Annotated[Literal["jsonl", "csv"], typer.Option(help="jsonl or csv")] = "jsonl",
 ) -> None:
     """Writes all answers of a project, under pseudonyms."""
-    with told():
+    with refusals_printed():
         known = terminal.server()
         if str(to) == "-":
             known.save(f"/api/v1/projects/{project}/answers/export", sys.stdout.buffer, format=format)
@@ -83,5 +83,5 @@ def projects_answers(
 @app.command("publish")
 def projects_publish(project: int) -> None:
     """Makes the answers a frozen version of the dataset, and prints what became of every label, as JSON."""
-    with told():
-        whole(terminal.server().post(f"/projects/{project}/publish"))
+    with refusals_printed():
+        print_json(terminal.server().post(f"/projects/{project}/publish"))

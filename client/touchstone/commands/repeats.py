@@ -9,7 +9,7 @@ import typer
 from .. import terminal
 from ..api.shared import RepeatOut
 from ..server import Server
-from ..terminal import AsJson, Key, Limit, Lines, group, listed, say, told, whole
+from ..terminal import AsJson, Key, Limit, Lines, group, print_json, print_table, refusals_printed, say
 
 app = group("Repeated runs: list, add, pause, resume, end.")
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -20,9 +20,9 @@ COLUMNS = {"id": "id", "run": "run", "rhythm": "rhythm", "state": "state", "next
 @app.command("list")
 def repeats_list(limit: Limit = 20, as_json: Lines = False) -> None:
     """Lists the runs that are repeated: when next, and what became of the last time."""
-    with told():
+    with refusals_printed():
         rows = terminal.server().repeats.all()["items"]
-        listed(rows if as_json else map(_line, rows), COLUMNS, as_json, limit)
+        print_table(rows if as_json else map(_line, rows), COLUMNS, as_json, limit)
 
 
 def _line(row: RepeatOut) -> Mapping[str, object]:
@@ -61,7 +61,7 @@ def repeats_add(
         "ends_at": ends_at,
         "newest_data": newest_data,
     }
-    with told():
+    with refusals_printed():
         _shown(terminal.server().post(f"/runs/{run}/repeats", body, key=key or uuid4().hex), as_json)
 
 
@@ -80,19 +80,19 @@ def repeats_resume(number: int, as_json: AsJson = False) -> None:
 @app.command("end")
 def repeats_end(number: int) -> None:
     """Deletes a repeat. The runs that it has launched stay."""
-    with told():
+    with refusals_printed():
         terminal.server().repeats.remove(number)
         say(f"Repeat {number} has ended; its runs stay.")
 
 
 def _moved(move: Callable[[Server], RepeatOut], as_json: bool) -> None:
-    with told():
+    with refusals_printed():
         _shown(move(terminal.server()), as_json)
 
 
 def _shown(row: RepeatOut, as_json: bool) -> None:
     if as_json:
-        whole(row)
+        print_json(row)
         return
     following = f" · next {row['next_at']}" if row["next_at"] else ""
     say(f"repeat {row['id']} · run {row['run']} · {row['rhythm']} · {row['state']}{following}", "bold")

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import typer
 
 from .. import terminal
-from ..terminal import PAGE, Limit, Lines, group, listed, nested, told, whole
+from ..terminal import PAGE, Limit, Lines, group, parse_settings, print_json, print_table, refusals_printed
 
 app = group("Responses of a run: list, one prompt, notes, a dataset of them.")
 Phase = Annotated[Literal["train", "eval", ""], typer.Option(help="train or eval")]
@@ -19,7 +19,7 @@ Filters = Annotated[
 @app.command("list")
 def rollouts_list(run: int, step: Step = None, phase: Phase = "", limit: Limit = 20, as_json: Lines = False) -> None:
     """Lists responses, newest step first. With --json, each has its prompt, its response and the verdict on every criterion."""
-    with told():
+    with refusals_printed():
         rows = terminal.server().rollouts.all(run, step=step, phase=phase or None, page_size=min(limit, 100))
         columns = {
             "step": "step",
@@ -28,22 +28,22 @@ def rollouts_list(run: int, step: Step = None, phase: Phase = "", limit: Limit =
             "reward": "reward",
             "response": "response",
         }
-        listed(rows, columns, as_json, limit)
+        print_table(rows, columns, as_json, limit)
 
 
 @app.command("prompt")
 def rollouts_prompt(run: int, example_key: str, phase: Phase = "", as_json: Lines = False) -> None:
     """Shows the rewards of one prompt through training."""
-    with told():
+    with refusals_printed():
         rows = terminal.server().rollouts.prompt_steps(run, example_key=example_key, phase=phase or None, page_size=100)
         columns = {"step": "step", "responses": "responses", "mean": "mean", "lowest": "low", "highest": "high"}
-        listed(rows, columns, as_json)
+        print_table(rows, columns, as_json)
 
 
 @app.command("notes")
 def rollouts_notes(run: int, step: Step = None, as_json: Lines = False) -> None:
     """Lists what people have noted on tokens."""
-    with told():
+    with refusals_printed():
         rows = terminal.server().rollouts.list_notes(run, step=step, page_size=PAGE)
         columns = {
             "id": "id",
@@ -53,14 +53,14 @@ def rollouts_notes(run: int, step: Step = None, as_json: Lines = False) -> None:
             "note": "text",
             "by": "author",
         }
-        listed(rows, columns, as_json)
+        print_table(rows, columns, as_json)
 
 
 @app.command("preview")
 def rollouts_preview(run: int, settings: Filters = None) -> None:
     """Counts what each filter would leave out of a dataset, and makes nothing."""
-    with told():
-        whole(terminal.server().post(f"/runs/{run}/rollouts/dataset/preview", nested(settings)))
+    with refusals_printed():
+        print_json(terminal.server().post(f"/runs/{run}/rollouts/dataset/preview", parse_settings(settings)))
 
 
 @app.command("dataset")
@@ -70,10 +70,10 @@ def rollouts_dataset(
     settings: Filters = None,
 ) -> None:
     """Makes a dataset of the best responses, and waits until it is there."""
-    with told():
+    with refusals_printed():
         known = terminal.server()
-        made = known.post(f"/runs/{run}/rollouts/dataset", {"name": name, **nested(settings)})
+        made = known.post(f"/runs/{run}/rollouts/dataset", {"name": name, **parse_settings(settings)})
         job = known.imported({"id": made["import_id"], "state": "queued"})
         if job["state"] != "finished":
             raise ValueError(job["error"] or f"The import is {job['state']}.")
-        whole({"dataset": job["dataset"], "counts": job["counts"]})
+        print_json({"dataset": job["dataset"], "counts": job["counts"]})

@@ -11,7 +11,7 @@ from .. import terminal
 from ..api.runs import CurveOut, RunOut
 from ..following import charts, follow, headline
 from ..server import Server
-from ..terminal import PAGE, AsJson, Limit, Lines, err, group, listed, out, say, told, whole
+from ..terminal import PAGE, AsJson, Limit, Lines, err, group, out, print_json, print_table, refusals_printed, say
 
 app = group("Runs: list, show, follow, stop, change.")
 COLUMNS = {
@@ -31,18 +31,18 @@ def runs_list(
     as_json: Lines = False,
 ) -> None:
     """Lists the newest runs."""
-    with told():
+    with refusals_printed():
         rows = terminal.server().all("/runs", state=state or None, limit=min(limit, PAGE))
-        listed(rows, COLUMNS, as_json, limit)
+        print_table(rows, COLUMNS, as_json, limit)
 
 
 @app.command("show")
 def runs_show(run: int, as_json: AsJson = False) -> None:
     """Shows a run: its state, its newest numbers, and its config."""
-    with told():
+    with refusals_printed():
         found = terminal.server().runs.get(run)
         if as_json:
-            whole(found)
+            print_json(found)
             return
         out.print(headline(found), soft_wrap=True)
         for key, value in sorted(found["summary"].items()):
@@ -56,7 +56,7 @@ def runs_follow(
     key: Annotated[list[str] | None, typer.Option(help="A metric to draw; may be repeated")] = None,
 ) -> None:
     """Draws a run's metrics as they come, until it is over. The exit code is 0 if it finished, 1 if it failed or was stopped."""
-    with told():
+    with refusals_printed():
         ended = follow(terminal.server(), run, key)
     raise typer.Exit(0 if ended == "finished" else 1)
 
@@ -84,14 +84,14 @@ def runs_resume(run: int, as_json: AsJson = False) -> None:
 
 
 def _moved(move: Callable[[Server], RunOut], as_json: bool) -> None:
-    with told():
-        moved(move(terminal.server()), as_json)
+    with refusals_printed():
+        print_run(move(terminal.server()), as_json)
 
 
-def moved(found: RunOut, as_json: bool) -> None:
+def print_run(found: RunOut, as_json: bool) -> None:
     """Prints a run after a change."""
     if as_json:
-        whole(found)
+        print_json(found)
     else:
         out.print(headline(found), soft_wrap=True)
 
@@ -105,7 +105,7 @@ def runs_rename(run: int, name: str, as_json: AsJson = False) -> None:
 @app.command("delete")
 def runs_delete(run: int, yes: Annotated[bool, typer.Option("--yes", help="Do not ask")] = False) -> None:
     """Deletes a run that is over, with its files, or a draft, which can be restored for a day."""
-    with told():
+    with refusals_printed():
         known = terminal.server()
         found = known.runs.get(run)
         if not yes and not typer.confirm(f"Delete {found['experiment']['name']} / {found['name']} with its files?"):
@@ -127,10 +127,10 @@ def runs_log(
     as_json: Lines = False,
 ) -> None:
     """Prints the lines of a run's log: the newest, or all after one of them."""
-    with told():
+    with refusals_printed():
         lines = terminal.server().log(run, after_seq)
         if as_json:
-            listed(lines, {}, as_json=True)
+            print_table(lines, {}, as_json=True)
             return
         for line in lines:
             say(f"{line['seq']:>6} {line['time'][:19]} {line['level']:7} step {line['step']}  {line['message']}")
@@ -139,18 +139,18 @@ def runs_log(
 @app.command("history")
 def runs_history(run: int, as_json: Lines = False) -> None:
     """Lists every change of a run's state: when, by whom, why."""
-    with told():
+    with refusals_printed():
         columns = {"at": "at", "action": "action", "state": "state", "who": "who", "why": "why"}
-        listed(terminal.server().runs.history(run), columns, as_json)
+        print_table(terminal.server().runs.history(run), columns, as_json)
 
 
 @app.command("line")
 def runs_line(as_json: AsJson = False) -> None:
     """Shows which runs and jobs are under way, and which wait, in their order."""
-    with told():
+    with refusals_printed():
         found = terminal.server().runs.line()
         if as_json:
-            whole(found)
+            print_json(found)
             return
         for title, rows in (("running", found["running"]), ("waiting", found["waiting"])):
             say(f"{title}: {len(rows) or 'nothing'}", "bold")
@@ -166,9 +166,9 @@ def runs_metrics(
     as_json: Lines = False,
 ) -> None:
     """Prints every point of a metric."""
-    with told():
+    with refusals_printed():
         known = terminal.server()
-        if not listed(
+        if not print_table(
             known.points(run, key, after_step), {"step": "step", key: "value", "time": "time"}, as_json, 2**31
         ):
             _unknown(known, run, [key])
@@ -181,10 +181,10 @@ def runs_curves(
     as_json: AsJson = False,
 ) -> None:
     """Draws metrics of a run, thinned so that every spike stays."""
-    with told():
+    with refusals_printed():
         found = terminal.server().runs.curves(run, key=key)
         if as_json:
-            whole(found)
+            print_json(found)
             return
         for line in charts({name: _drawable(curve) for name, curve in found["curves"].items()}):
             out.print(line, soft_wrap=True)

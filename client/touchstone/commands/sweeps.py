@@ -14,7 +14,22 @@ from rich.text import Text
 from .. import terminal
 from ..api.sweeps import SweepStandingOut, SweepTrialOut
 from ..server import Server
-from ..terminal import FOLLOW_S, PAGE, AsJson, Every, Key, Limit, Lines, group, listed, nested, out, say, told, whole
+from ..terminal import (
+    FOLLOW_S,
+    PAGE,
+    AsJson,
+    Every,
+    Key,
+    Limit,
+    Lines,
+    group,
+    out,
+    parse_settings,
+    print_json,
+    print_table,
+    refusals_printed,
+    say,
+)
 
 app = group("Sweeps: start, list, follow, stop, sweep again.")
 OVER = ("finished", "failed", "stopped")
@@ -36,8 +51,8 @@ Changes = Annotated[
 @app.command("list")
 def sweeps_list(limit: Limit = 20, as_json: Lines = False) -> None:
     """Lists the newest sweeps."""
-    with told():
-        listed(terminal.server().sweeps.all(page_size=min(limit, PAGE)), COLUMNS, as_json, limit)
+    with refusals_printed():
+        print_table(terminal.server().sweeps.all(page_size=min(limit, PAGE)), COLUMNS, as_json, limit)
 
 
 @app.command("start")
@@ -47,7 +62,7 @@ def sweeps_start(
     key: Key = "",
 ) -> None:
     """Launches a sweep, and prints its number."""
-    with told():
+    with refusals_printed():
         sweep = _launched(terminal.body_of(file, "axes, and recipe and dataset, or a run"), key)
     if follow:
         sweeps_follow(sweep)
@@ -56,8 +71,8 @@ def sweeps_start(
 @app.command("again")
 def sweeps_again(sweep: int, changes: Changes = None, key: Key = "") -> None:
     """Launches the search of a sweep once more, with some changes, as a new sweep. Prints its number."""
-    with told():
-        _launched({"sweep": sweep} | nested(changes), key)
+    with refusals_printed():
+        _launched({"sweep": sweep} | parse_settings(changes), key)
 
 
 def _launched(body: dict[str, Any], key: str) -> int:
@@ -69,10 +84,10 @@ def _launched(body: dict[str, Any], key: str) -> int:
 @app.command("show")
 def sweeps_show(sweep: int, as_json: AsJson = False) -> None:
     """Shows how a sweep stands, its best trial, and every trial."""
-    with told():
+    with refusals_printed():
         known = terminal.server()
         if as_json:
-            whole(known.sweeps.get(sweep))
+            print_json(known.sweeps.get(sweep))
         else:
             out.print(_standing(known, sweep)[1])
 
@@ -80,7 +95,7 @@ def sweeps_show(sweep: int, as_json: AsJson = False) -> None:
 @app.command("follow")
 def sweeps_follow(sweep: int, every: Every = FOLLOW_S) -> None:
     """Shows the trials of a sweep until it is over. The exit code is 0 if it finished, 1 if it failed or was stopped."""
-    with told(), Live(console=out, auto_refresh=False) as live:
+    with refusals_printed(), Live(console=out, auto_refresh=False) as live:
         known, state = terminal.server(), ""
         while state not in OVER:
             if state:
@@ -130,6 +145,6 @@ def sweeps_resume(sweep: int) -> None:
 
 
 def _moved(move: Callable[[Server], SweepStandingOut]) -> None:
-    with told():
+    with refusals_printed():
         found = move(terminal.server())
         say(f"{found['name']} · {found['state']} · {found['over']} of {found['trials']} trials over", "bold")

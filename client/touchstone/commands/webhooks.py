@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from .. import terminal
-from ..terminal import PAGE, Limit, Lines, group, listed, told, whole
+from ..terminal import PAGE, Limit, Lines, group, print_json, print_table, refusals_printed
 
 app = group("Webhooks: list, add, test, what was delivered.")
 
@@ -13,9 +13,9 @@ app = group("Webhooks: list, add, test, what was delivered.")
 @app.command("list")
 def webhooks_list(as_json: Lines = False) -> None:
     """Lists the webhooks of the workspace."""
-    with told():
+    with refusals_printed():
         columns = {"id": "id", "address": "url", "active": "active", "events": "events"}
-        listed(terminal.server().webhooks.all(page_size=PAGE), columns, as_json)
+        print_table(terminal.server().webhooks.all(page_size=PAGE), columns, as_json)
 
 
 @app.command("add")
@@ -24,15 +24,15 @@ def webhooks_add(
     event: Annotated[list[str], typer.Option(help="Such as run.finished; may be repeated")],
 ) -> None:
     """Adds a webhook, and prints it with its secret, which is shown only now."""
-    with told():
-        whole(terminal.server().webhooks.create({"url": url, "events": event}))
+    with refusals_printed():
+        print_json(terminal.server().webhooks.create({"url": url, "events": event}))
 
 
 @app.command("test")
 def webhooks_test(webhook: int) -> None:
     """Sends a test."""
-    with told():
-        whole(terminal.server().webhooks.test(webhook))
+    with refusals_printed():
+        print_json(terminal.server().webhooks.test(webhook))
 
 
 @app.command("deliveries")
@@ -43,7 +43,7 @@ def webhooks_deliveries(
     as_json: Lines = False,
 ) -> None:
     """Lists what was sent, and what the receiver answered."""
-    with told():
+    with refusals_printed():
         rows = terminal.server().all(f"/webhooks/{webhook}/deliveries", state=state or None, limit=min(limit, PAGE))
         columns = {
             "id": "id",
@@ -53,4 +53,4 @@ def webhooks_deliveries(
             "status": "status",
             "error": "error",
         }
-        listed(rows, columns, as_json, limit)
+        print_table(rows, columns, as_json, limit)

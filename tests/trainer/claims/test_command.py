@@ -18,7 +18,7 @@ from trainer.inference.models import load_tokenizer, make_tiny
 from trainer.judges.kinds.pairwise import PairwiseSpec
 from trainer.judges.local import LocalTarget
 from trainer.metrics.claims import PLANS, Arm, Claim, ClaimPart, Plan, Setting
-from trainer.metrics.claims.plan import merged
+from trainer.metrics.claims.plan import merge_config
 from trainer.rubrics import score_rubric
 
 RUSCARL = PLANS["ruscarl"]
@@ -116,7 +116,9 @@ CHAINED = Plan(
     ),
     claims=(Claim("both", (ClaimPart("", "eval/rubric_score:last", "both", "first"),)),),
     sizes={
-        "tiny": Setting(merged(PLANS["stages"].shared, {"rollout": {"prompts_per_step": 2, "group_size": 2}}), (0,))
+        "tiny": Setting(
+            merge_config(PLANS["stages"].shared, {"rollout": {"prompts_per_step": 2, "group_size": 2}}), (0,)
+        )
     },
     task="graded",
     measured="curves",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainer.metrics.claims.curves import curves_of, measured, metric_of, read
+from trainer.metrics.claims.curves import curves_of, measure_curves, metric_of, read
 
 
 def test_each_reading_of_a_curve() -> None:
@@ -17,7 +17,7 @@ def test_each_reading_of_a_curve() -> None:
 def test_what_is_not_there_is_missing_and_never_zero() -> None:
     assert read({}, "last") is None and read({5: 0.3}, "change") is None and read({5: 0.3}, "rise") is None
     assert read({5: 0.3}, "last") == 0.3
-    assert measured({"a": {0: 1.0, 1: 3.0}}, ["a:change", "b:last"]) == {"a:change": 2.0, "b:last": None}
+    assert measure_curves({"a": {0: 1.0, 1: 3.0}}, ["a:change", "b:last"]) == {"a:change": 2.0, "b:last": None}
 
 
 def test_runs_are_compared_at_equal_rollouts() -> None:
@@ -25,18 +25,18 @@ def test_runs_are_compared_at_equal_rollouts() -> None:
     score = {0: 0.0, 2: 0.2, 4: 0.4, 6: 0.6}
     plain = {"score": score, "rollout/responses": dict.fromkeys(range(1, 7), 64.0)}
     more = {"score": score, "rollout/responses": dict.fromkeys(range(1, 7), 128.0)}
-    assert measured(plain, ["score:by_256"]) == {"score:by_256": 0.4}
-    assert measured(more, ["score:by_256"]) == {"score:by_256": 0.2}
-    assert measured(more, ["score:by_255"]) == {"score:by_255": 0.0}, "not even two steps"
-    assert measured({"score": score}, ["score:by_256"]) == {"score:by_256": None}, "nobody counted"
+    assert measure_curves(plain, ["score:by_256"]) == {"score:by_256": 0.4}
+    assert measure_curves(more, ["score:by_256"]) == {"score:by_256": 0.2}
+    assert measure_curves(more, ["score:by_255"]) == {"score:by_255": 0.0}, "not even two steps"
+    assert measure_curves({"score": score}, ["score:by_256"]) == {"score:by_256": None}, "nobody counted"
     assert curves_of(["score:by_256", "score:last", "loss:last"]) == ["score", "rollout/responses", "loss"]
 
 
 def test_a_stage_is_measured_from_its_first_step_to_its_last() -> None:
     curve = {0: 0.1, 10: 0.9, 20: 0.4, 30: 0.6}
-    found = measured({"a": curve}, ["a:at_10", "a:at_19", "a:since_20", "a:from_10_to_20"])
+    found = measure_curves({"a": curve}, ["a:at_10", "a:at_19", "a:since_20", "a:from_10_to_20"])
     assert found == pytest.approx({"a:at_10": 0.9, "a:at_19": 0.9, "a:since_20": 0.2, "a:from_10_to_20": -0.5})
-    assert measured({"a": {5: 0.3}}, ["a:at_4", "a:since_4", "b:at_4"]) == {
+    assert measure_curves({"a": {5: 0.3}}, ["a:at_4", "a:since_4", "b:at_4"]) == {
         "a:at_4": None,
         "a:since_4": None,
         "b:at_4": None,

@@ -10,7 +10,7 @@ from trainer.claims.report import markdown
 from trainer.config import RECIPES, resolve
 from trainer.metrics.claims import PLANS, Claim, ClaimPart, judge_all, mean_over_seeds
 from trainer.metrics.claims.curves import metric_of
-from trainer.metrics.claims.plan import merged
+from trainer.metrics.claims.plan import merge_config
 from trainer.metrics.claims.verdict import decide, holm, judge, p_value
 
 PART = ClaimPart("a over b", "score", "a", "b", margin=0.1)
@@ -123,7 +123,10 @@ def test_a_claim_that_holds_by_itself_may_not_hold_beside_others() -> None:
 
 
 def test_settings_are_merged_by_section() -> None:
-    assert merged({"a": {"b": 1, "c": 2}, "d": None}, {"a": {"c": 3}, "d": {}}) == {"a": {"b": 1, "c": 3}, "d": {}}
+    assert merge_config({"a": {"b": 1, "c": 2}, "d": None}, {"a": {"c": 3}, "d": {}}) == {
+        "a": {"b": 1, "c": 3},
+        "d": {},
+    }
 
 
 def test_the_report_says_what_is_missing_rather_than_nothing() -> None:

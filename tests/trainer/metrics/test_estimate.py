@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from trainer.metrics import estimate
 from trainer.metrics.estimate import (
+    bootstrap_estimate,
     bootstrap_mean,
     bootstrap_ratio,
     bootstrap_sums,
-    bootstrapped,
     clustered,
     proportion,
-    undefined,
+    undefined_estimate,
 )
 
 
@@ -26,7 +26,11 @@ def test_wilson_by_hand() -> None:
 
 
 def test_what_has_no_cases_has_a_reason_and_no_value() -> None:
-    for found in (proportion(0, 0, missing=3), bootstrap_mean([], missing=3), undefined("no cases", missing=3)):
+    for found in (
+        proportion(0, 0, missing=3),
+        bootstrap_mean([], missing=3),
+        undefined_estimate("no cases", missing=3),
+    ):
         assert found.json() == {
             "value": None,
             "n": 0,
@@ -79,7 +83,7 @@ def test_blocks_of_resamples_change_nothing(monkeypatch) -> None:
 def test_a_statistic_without_a_value_is_undefined_and_one_without_draws_has_no_interval() -> None:
     rows = np.array([[0.0], [0.0]])
     assert bootstrap_sums(rows, lambda s: s[:, 0] / s[:, 0], empty="0/0").undefined == "0/0"
-    assert bootstrapped(1.0, 3, np.array([np.nan, np.nan, 1.0])).interval == "undefined in most resamples"
+    assert bootstrap_estimate(1.0, 3, np.array([np.nan, np.nan, 1.0])).interval == "undefined in most resamples"
 
 
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=30))

@@ -16,7 +16,7 @@ import pytest
 
 from tests.trainer.loops.conftest import SMALL
 from trainer.contracts import ArtifactData, EventBatch, Example, RunEvent
-from trainer.outputs import listed
+from trainer.outputs import list_files
 from trainer.ray_jobs import entry, folder
 from trainer.ray_jobs.entry import job
 
@@ -82,7 +82,7 @@ class Ingest:
         """Addresses for files that the job sends, or for files of the model or of an artifact that it has reported."""
         files = asked.get("files")
         if files is None and asked["name"] == str(self.model):
-            files = [file.model_dump() for file in listed(self.model)]
+            files = [file.model_dump() for file in list_files(self.model)]
             for file in files:
                 self.objects[f"/objects/{file['digest']}"] = (self.model / file["path"]).read_bytes()
         if files is None:

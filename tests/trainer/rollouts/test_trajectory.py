@@ -10,7 +10,7 @@ import pytest
 from trainer.contracts import PartResult
 from trainer.inference.sampling import SampleResult
 from trainer.rollouts import PromptPlan, Reward, Span, Trajectory
-from trainer.rollouts.stored import read, read_with_plan, with_plan, written
+from trainer.rollouts.stored import read, read_with_plan, stored_trajectory, with_plan
 
 PLAN = PromptPlan("row-1", 0, 1, "Say yes.", (5, 6), (5, 6), 41)
 PROMPT = Span("prompt", (5, 6))
@@ -75,7 +75,7 @@ def test_what_is_written_comes_back(view: tuple[int, ...]) -> None:
     reward = Reward(0.1 + 0.2, {"rubric": 0.3}, (), 0.3, 0.3, "", (PartResult(name="rubric", kind="rubric"),))
     kept = replace(trajectory(FIRST, TOOL, SECOND), reward=reward, view=view)
     assert read_with_plan(json.loads(json.dumps(with_plan(kept)))) == kept
-    assert read(json.loads(json.dumps(written(kept))), PLAN) == kept
+    assert read(json.loads(json.dumps(stored_trajectory(kept))), PLAN) == kept
 
 
 def test_what_programs_before_spans_wrote_is_read() -> None:

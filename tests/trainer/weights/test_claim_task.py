@@ -86,12 +86,12 @@ def test_the_number_of_wanted_syllables_is_the_plans(monkeypatch: pytest.MonkeyP
 
 
 def test_the_model_is_sent_where_node_and_server_share_no_disk(taught: None, tmp_path: Path) -> None:
-    from trainer.outputs import listed
+    from trainer.outputs import list_files
 
     class Objects:
         def keep(self, place: Path, path: str) -> Any:
             assert path == claim_task.MODEL
-            return listed(place)
+            return list_files(place)
 
     client = Client(tmp_path, "faults")
     client.objects = Objects()

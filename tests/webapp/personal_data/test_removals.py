@@ -83,7 +83,7 @@ def test_the_memory_survives_another_secret_key_and_is_no_list_of_digests_to_gue
     rows = FormerRemoval.objects.all()
     assert len({row.digest for row in rows}) == len({row.key for row in rows}) == 2
     settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "another key of this installation"
-    counted = {each.column: each.former for each in encryption.reseal()}
+    counted = {each.column: each.former for each in encryption.encrypt_again()}
     assert counted["accounts.formerremoval.key"] == 2
     settings.SECRET_KEY_FALLBACKS = []
     user = comes()

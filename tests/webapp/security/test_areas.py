@@ -41,7 +41,7 @@ def test_every_operation_has_an_area():
     without = []
     for method, path in by_tokens():
         try:
-            if areas.needed(method, path) is None:
+            if areas.right_needed(method, path) is None:
                 without.append((method, path))
         except areas.Unplaced:
             pytest.fail(f"{method} {path} has no area: say in webapp.accounts.areas which")
@@ -58,7 +58,7 @@ def test_a_token_with_all_areas_but_one_is_refused_there_by_name(team, monkeypat
         del rights[area]
         clients[area] = script(team.owner, rights)
     for method, path in by_tokens():
-        need = areas.needed(method, path)
+        need = areas.right_needed(method, path)
         if need is None:
             continue
         answer = asked(clients[need.area], method, path)

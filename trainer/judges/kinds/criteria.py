@@ -8,7 +8,7 @@ from pydantic import Field
 from ..answers import AnswerSchema, Reading
 from ..base import ANSWER_NOTICE, DATA_NOTICE, Asked, BaseSpec, Kind, prompt_text, system_text
 from ..inputs import JudgeInput
-from ..templates import fenced, numbered
+from ..templates import fence, numbered_list
 from .shared import by_number, judged_criteria, pick, prompt_of, responses_of
 
 _MET = """Look for evidence in the response before you decide. A statement about a fault is met when the response has that fault. A statement that holds only in part is not met. Length, tone and confidence count only where the statement is about them."""
@@ -99,8 +99,8 @@ class LikertAnswer(AnswerSchema):
 
 
 def _about(given: JudgeInput, response: str, text: str) -> tuple[dict[str, str], dict[str, Any]]:
-    values = {"conversation": prompt_of(given), "response": fenced("response", text)}
-    values["reference"] = fenced("reference", given.reference) if given.reference else ""
+    values = {"conversation": prompt_of(given), "response": fence("response", text)}
+    values["reference"] = fence("reference", given.reference) if given.reference else ""
     return values, {**given.subject, "example": given.example, "response": response}
 
 
@@ -109,7 +109,7 @@ def _each_criterion(spec: BaseSpec, given: JudgeInput) -> Iterator[Asked]:
     for response, text in responses_of(given):
         values, subject = _about(given, response, text)
         for criterion in criteria:
-            shown = {**values, "criterion": fenced("criterion", criterion.text)}
+            shown = {**values, "criterion": fence("criterion", criterion.text)}
             yield Asked(shown, {**subject, "criterion": criterion.id})
 
 
@@ -117,7 +117,7 @@ def _all_criteria(spec: BaseSpec, given: JudgeInput) -> Iterator[Asked]:
     criteria = judged_criteria(given)
     if not criteria:
         return
-    listed = fenced("criteria", numbered(criterion.text for criterion in criteria))
+    listed = fence("criteria", numbered_list(criterion.text for criterion in criteria))
     for response, text in responses_of(given):
         values, subject = _about(given, response, text)
         yield Asked({**values, "criteria": listed}, {**subject, "criteria": [each.id for each in criteria]})

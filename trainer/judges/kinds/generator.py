@@ -13,7 +13,7 @@ from ..answers import AnswerSchema, Reading, without_thinking
 from ..base import DATA_NOTICE, Asked, BaseSpec, Kind, prompt_text, system_text
 from ..inputs import JudgeInput
 from ..rubric_forms import RubricItem, WrittenRubric, read_rubric
-from ..templates import fenced, numbered
+from ..templates import fence, numbered_list
 from .shared import pick, prompt_of
 
 FORMS: Mapping[RubricForm, str] = {
@@ -97,8 +97,8 @@ class RubricAnswer(AnswerSchema):
 def _ask(spec: RubricGeneratorSpec, given: JudgeInput) -> Iterator[Asked]:
     values = {
         "conversation": prompt_of(given),
-        "reference": fenced("reference", given.reference) if given.reference else "",
-        "draft": fenced("draft", numbered(given.generated)) if given.generated else "",
+        "reference": fence("reference", given.reference) if given.reference else "",
+        "draft": fence("draft", numbered_list(given.generated)) if given.generated else "",
         "min_items": str(spec.min_items),
         "max_items": str(spec.max_items),
         "advice": ADVICE.get(spec.form, ""),

@@ -16,7 +16,7 @@ from ..answers import AnswerSchema, Reading
 from ..base import ANSWER_NOTICE, DATA_NOTICE, Asked, Kind, OrderedSpec, prompt_text, system_text
 from ..inputs import InputProblem, JudgeInput
 from ..reason_lines import FORM, read_lines
-from ..templates import fenced, numbered
+from ..templates import fence, numbered_list
 from .shared import by_number, pick, prompt_of
 
 Scale = Literal["forced", "tie", "five"]
@@ -172,12 +172,12 @@ def _both_orders(
     subject = {**given.subject, "example": given.example, "a": a, "b": b, **more}
     for order in ("given", "swapped") if spec.order == "both" else (spec.order,):
         first, second = (text_a, text_b) if order == "given" else (text_b, text_a)
-        shown = {"response_a": fenced(tags[0], first), "response_b": fenced(tags[1], second)}
+        shown = {"response_a": fence(tags[0], first), "response_b": fence(tags[1], second)}
         yield Asked({**values, **shown}, {**subject, "order": order})
 
 
 def _ask_plain(spec: PairwiseSpec, given: JudgeInput) -> Iterator[Asked]:
-    reference = fenced("reference", given.reference) if given.reference else ""
+    reference = fence("reference", given.reference) if given.reference else ""
     tags = ("A", "B") if spec.form == "lines" else _TAGS
     yield from _both_orders(spec, given, {"conversation": prompt_of(given), "reference": reference}, {}, tags)
 
@@ -186,8 +186,8 @@ def _ask_rubric(spec: PairwiseRubricSpec, given: JudgeInput) -> Iterator[Asked]:
     if not given.criteria:
         raise InputProblem("the rubric has no criteria")
     lines = [f"({c.kind} rule, {c.points:+g} points) {c.text}" for c in given.criteria]
-    values = {"conversation": prompt_of(given), "criteria": fenced("rubric", numbered(lines))}
-    values["reference"] = fenced("reference", given.reference) if given.reference else ""
+    values = {"conversation": prompt_of(given), "criteria": fence("rubric", numbered_list(lines))}
+    values["reference"] = fence("reference", given.reference) if given.reference else ""
     yield from _both_orders(spec, given, values, {"criteria": [criterion.id for criterion in given.criteria]})
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 from ..answers import AnswerSchema, Reading
 from ..base import ANSWER_NOTICE, DATA_NOTICE, Asked, BaseSpec, Kind, prompt_text, system_text
 from ..inputs import InputProblem, JudgeInput
-from ..templates import conversation, fenced, numbered
+from ..templates import conversation, fence, numbered_list
 from .shared import by_number, pick, texts
 
 FLAWS = {
@@ -100,7 +100,7 @@ class FlawsAnswer(AnswerSchema):
 def _ask_reasons(spec: ReasonsSpec, given: JudgeInput) -> Iterator[Asked]:
     if not given.rationale.strip():
         raise InputProblem("there is no rationale")
-    values = {"conversation": conversation(given.conversation), "rationale": fenced("rationale", given.rationale)}
+    values = {"conversation": conversation(given.conversation), "rationale": fence("rationale", given.rationale)}
     yield Asked(values, {**given.subject, "example": given.example})
 
 
@@ -108,8 +108,8 @@ def _ask_matcher(spec: ReasonMatcherSpec, given: JudgeInput) -> Iterator[Asked]:
     human, model = texts(given.human_reasons, "human reasons"), texts(given.model_reasons, "model reasons")
     values = {
         "conversation": conversation(given.conversation),
-        "human_reasons": fenced("human", numbered(human)),
-        "model_reasons": fenced("judge", numbered(model)),
+        "human_reasons": fence("human", numbered_list(human)),
+        "model_reasons": fence("judge", numbered_list(model)),
     }
     yield Asked(values, {**given.subject, "example": given.example, "human": len(human), "model": len(model)})
 
@@ -121,10 +121,10 @@ def _ask_flaws(spec: FlawsSpec, given: JudgeInput) -> Iterator[Asked]:
     a, b = given.responses.values()
     values = {
         "conversation": conversation(given.conversation),
-        "response_a": fenced("response", a),
-        "response_b": fenced("response", b),
-        "verdict": fenced("verdict", given.verdict) if given.verdict else "not known",
-        "model_reasons": fenced("reasons", numbered(reasons)),
+        "response_a": fence("response", a),
+        "response_b": fence("response", b),
+        "verdict": fence("verdict", given.verdict) if given.verdict else "not known",
+        "model_reasons": fence("reasons", numbered_list(reasons)),
     }
     yield Asked(values, {**given.subject, "example": given.example, "reasons": len(reasons)})
 

@@ -8,7 +8,7 @@ from pydantic import Field
 from ..answers import AnswerSchema, Reading
 from ..base import ANSWER_NOTICE, DATA_NOTICE, Asked, BaseSpec, Kind, prompt_text, system_text
 from ..inputs import InputProblem, JudgeInput
-from ..templates import fenced, numbered
+from ..templates import fence, numbered_list
 from .generator import GENERATOR
 from .shared import by_number, pick, prompt_of, texts
 
@@ -91,7 +91,7 @@ def _subject(given: JudgeInput, **more: Any) -> dict[str, Any]:
 def _criteria_of(given: JudgeInput) -> str:
     if not given.criteria:
         raise InputProblem("the rubric has no criteria")
-    return fenced("rubric", numbered(f"({c.kind} rule, {c.points:+g} points) {c.text}" for c in given.criteria))
+    return fence("rubric", numbered_list(f"({c.kind} rule, {c.points:+g} points) {c.text}" for c in given.criteria))
 
 
 def _ask_rubric(spec: BaseSpec, given: JudgeInput) -> Iterator[Asked]:
@@ -104,8 +104,8 @@ def _ask_matcher(spec: RubricMatcherSpec, given: JudgeInput) -> Iterator[Asked]:
     reference = texts(given.reference_items, "reference items")
     values = {
         "conversation": prompt_of(given),
-        "reference_items": fenced("reference", numbered(reference)),
-        "generated_items": fenced("generated", numbered(generated)),
+        "reference_items": fence("reference", numbered_list(reference)),
+        "generated_items": fence("generated", numbered_list(generated)),
     }
     yield Asked(values, _subject(given, generated=len(generated), reference=len(reference)))
 

@@ -14,7 +14,7 @@ from typing import Any
 from trainer.config import OnPolicyConfig
 from trainer.inference.sampling import SampleResult
 from trainer.rollouts import PromptPlan, Trajectory
-from trainer.rollouts.stored import read, written
+from trainer.rollouts.stored import read, stored_trajectory
 
 from ..prompts.planner import Planner
 
@@ -90,7 +90,7 @@ class SpreadGroups:
                     "step": step,
                     "begun": cohort.begun,
                     "plans": [asdict(plan) for plan in cohort.plans],
-                    "sampled": [[place, written(each)] for place, each in sorted(cohort.sampled.items())],
+                    "sampled": [[place, stored_trajectory(each)] for place, each in sorted(cohort.sampled.items())],
                 }
                 for step, cohort in self._cohorts.items()
             ]

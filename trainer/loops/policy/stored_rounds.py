@@ -11,7 +11,7 @@ from typing import Any
 
 from trainer.config import OnPolicyConfig
 from trainer.rollouts import PromptPlan, Trajectory
-from trainer.rollouts.stored import read, written
+from trainer.rollouts.stored import read, stored_trajectory
 from trainer.seeding import derive_seed
 
 
@@ -105,7 +105,7 @@ class RoundFile:
 
     def add(self, lot: Sequence[Trajectory]) -> None:
         """Raises OSError; earlier lots stay readable."""
-        self._write("ab", _line([written(trajectory) for trajectory in lot]))
+        self._write("ab", _line([stored_trajectory(trajectory) for trajectory in lot]))
 
     def _begin(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -184,7 +184,7 @@ class Session:
     def eta_s(self) -> float | None:
         """Seconds left; None before the end of the first step."""
         alone_s = self._clock.eta_s(self.step)
-        return None if alone_s is None else alone_s * time_sharing.sharing()
+        return None if alone_s is None else alone_s * time_sharing.runs_in_turn()
 
     def _recognise(self, checkpoint: checkpoints.Loaded) -> None:
         there = checkpoint.state.get("fingerprint")

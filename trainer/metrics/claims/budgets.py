@@ -1,6 +1,6 @@
 """A plan about which prompts get how many responses. Torch-free."""
 
-from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
+from .plan import Arm, Claim, ClaimPart, Plan, Setting, merge_config
 from .policies import TINY
 
 _RESPONSES = 80 * 8 * 8
@@ -44,7 +44,7 @@ BUDGETS = Plan(
     ),
     sizes={
         "tiny": Setting(
-            merged(TINY, {"steps": 80, "evaluation": {"every": 5, "samples": 8}}),
+            merge_config(TINY, {"steps": 80, "evaluation": {"every": 5, "samples": 8}}),
             (0, 1, 2, 3, 4),
             note="A random model of two layers that was taught to say syllables by Zipf's law, on topics of three difficulties that are known "
             "by construction (trainer/claims/toy.py). The reward of a response is 1 or 0.",

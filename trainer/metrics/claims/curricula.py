@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
+from .plan import Arm, Claim, ClaimPart, Plan, Setting, merge_config
 from .policies import TINY
 
 _SEEDS = (0, 1, 2, 3, 4)
@@ -18,7 +18,9 @@ _NOTE = (
 
 
 def _setting(seeds: tuple[int, ...] = _SEEDS, **changes: Any) -> Setting:
-    return Setting(merged(TINY, {"steps": 80, "evaluation": {"every": 5, "samples": 8}} | changes), seeds, note=_NOTE)
+    return Setting(
+        merge_config(TINY, {"steps": 80, "evaluation": {"every": 5, "samples": 8}} | changes), seeds, note=_NOTE
+    )
 
 
 def _stages(name: str, title: str, hard_up_to: float, setting: Setting, claims: tuple[Claim, ...], **told: Any) -> Plan:

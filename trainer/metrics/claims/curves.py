@@ -82,7 +82,7 @@ def _by_step(curve: Mapping[int, float], step: int) -> float | None:
     return curve[max(steps)] if steps else None
 
 
-def measured(curves: Mapping[str, Mapping[int, float]], measures: Iterable[str]) -> dict[str, float | None]:
+def measure_curves(curves: Mapping[str, Mapping[int, float]], measures: Iterable[str]) -> dict[str, float | None]:
     """Each measure of one run; None if the run has no such curve. Raises ValueError for a text that is not a measure."""
     return {each: _measured(curves, metric_of(each), each.rpartition(":")[2]) for each in measures}
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
+from .plan import Arm, Claim, ClaimPart, Plan, Setting, merge_config
 from .policies import SMOLLM, SMOLLM_BY_HAND, TINY
 
 _QUARTER = 6.5
@@ -58,7 +58,7 @@ TOGGLE = Plan(
     claims=_claims(_STEPS - _EVERY, _STEPS),
     sizes={
         "tiny": Setting(
-            merged(
+            merge_config(
                 TINY,
                 {
                     "steps": _STEPS,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
+from .plan import Arm, Claim, ClaimPart, Plan, Setting, merge_config
 from .policies import COLUMNS, TINY
 
 _SEEDS = (0, 1, 2, 3, 4)
@@ -51,7 +51,7 @@ WPSM = Plan(
     ),
     sizes={
         "tiny": Setting(
-            merged(TINY, _LAGGING),
+            merge_config(TINY, _LAGGING),
             _SEEDS,
             note="A random model of two layers that was taught to say syllables by Zipf's law, on topics of three difficulties "
             "(trainer/claims/toy.py). The reward of a response is 1 or 0. The sampler lags by up to three steps, and a step has two updates.",
@@ -107,7 +107,7 @@ STALE = Plan(
     ),
     sizes={
         "tiny": Setting(
-            merged(TINY, {"steps": 100, "evaluation": {"every": 10, "samples": 4}}),
+            merge_config(TINY, {"steps": 100, "evaluation": {"every": 10, "samples": 4}}),
             _SEEDS,
             wanted=2,
             note="A random model of two layers that was taught to say syllables by Zipf's law, on a language of syllables "
@@ -187,7 +187,7 @@ QUANTIZED = Plan(
     ),
     sizes={
         "tiny": Setting(
-            merged(TINY, {"steps": 60, "evaluation": {"every": 10, "samples": 8}}),
+            merge_config(TINY, {"steps": 60, "evaluation": {"every": 10, "samples": 8}}),
             _SEEDS,
             wanted=2,
             note="A random model of two layers that was taught to say syllables by Zipf's law, on a language of syllables "

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from .curves import curves_of, measured
+from .curves import curves_of, measure_curves
 from .responses import measured_responses, reads
 
 Size = Literal["tiny", "demo"]
@@ -139,11 +139,11 @@ class Plan:
     def config(self, arm: Arm, shared: Mapping[str, Any], seed: int) -> dict[str, Any]:
         """The raw config of one run: the settings that all arms share, what the arm changes, and the seed."""
         given = {"steps": shared.get("steps")} if self.recipe_of(arm) != self.recipe else shared
-        config = merged(merged(given, arm.config), {"seed": seed})
+        config = merge_config(merge_config(given, arm.config), {"seed": seed})
         if arm.rounds:
-            config = merged(config, {"runner": {"kind": "offline", "push_every": config["steps"] // arm.rounds}})
+            config = merge_config(config, {"runner": {"kind": "offline", "push_every": config["steps"] // arm.rounds}})
         if self.measured == "responses" and self.recipe_of(arm) == self.recipe:
-            config = merged(config, {"evaluation": {"closing": {"samples": RESPONSES}}})
+            config = merge_config(config, {"evaluation": {"closing": {"samples": RESPONSES}}})
         return config
 
     def recipe_of(self, arm: Arm) -> str:
@@ -194,7 +194,7 @@ class Plan:
         """The measures of a finished run of the plan, from its metrics by step; a measure that the run lacks is None."""
         if self.measured == "responses":
             return measured_responses(curves)
-        return measured(curves, self.measures())
+        return measure_curves(curves, self.measures())
 
     def reads(self, key: str) -> bool:
         """Whether a measure reads the metric."""
@@ -211,10 +211,10 @@ def ends_of(metric: str) -> tuple[str, str]:
     return f"{metric}_low", f"{metric}_high"
 
 
-def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def merge_config(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """`changes` over `base`, section by section."""
     out = dict(base)
     for key, value in changes.items():
         both = isinstance(value, Mapping) and isinstance(out.get(key), Mapping)
-        out[key] = merged(out[key], value) if both else value
+        out[key] = merge_config(out[key], value) if both else value
     return out

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
+from .plan import Arm, Claim, ClaimPart, Plan, Setting, merge_config
 
 TINY: dict[str, Any] = {
     "model": {"lora": None},
@@ -72,8 +72,8 @@ RUSCARL = Plan(
         ),
     ),
     sizes={
-        "tiny": Setting(merged(TINY, {"steps": 80}), (0, 1, 2, 3, 4), note=_TOY),
-        "demo": Setting(merged(_DEMO, {"steps": 100}), (0, 1, 2), note=SMOLLM),
+        "tiny": Setting(merge_config(TINY, {"steps": 80}), (0, 1, 2, 3, 4), note=_TOY),
+        "demo": Setting(merge_config(_DEMO, {"steps": 100}), (0, 1, 2), note=SMOLLM),
     },
     columns=COLUMNS,
     summary="While sampling, the prompt shows a part of the rubric, none of it, or all of it.",
@@ -130,8 +130,8 @@ OAPL = Plan(
         ),
     ),
     sizes={
-        "tiny": Setting(merged(TINY, _LONGER), (0, 1, 2), wanted=2, note=_TOY),
-        "demo": Setting(merged(_DEMO, {"steps": 150}), (0, 1, 2), note=SMOLLM),
+        "tiny": Setting(merge_config(TINY, _LONGER), (0, 1, 2), wanted=2, note=_TOY),
+        "demo": Setting(merge_config(_DEMO, {"steps": 150}), (0, 1, 2), note=SMOLLM),
     },
     columns=COLUMNS,
     summary="Policies whose sampler is 1, 10 or 50 steps behind, by three objectives.",
@@ -196,8 +196,8 @@ OAPL_OFFLINE = Plan(
         ),
     ),
     sizes={
-        "tiny": Setting(merged(TINY, _LONGER), (0, 1, 2, 3, 4), wanted=2, note=_TOY),
-        "demo": Setting(merged(_DEMO, {"steps": 150}), (0, 1, 2), note=SMOLLM),
+        "tiny": Setting(merge_config(TINY, _LONGER), (0, 1, 2, 3, 4), wanted=2, note=_TOY),
+        "demo": Setting(merge_config(_DEMO, {"steps": 150}), (0, 1, 2), note=SMOLLM),
     },
     columns=COLUMNS,
     summary="Policies that learn from stored responses in two rounds, against one whose sampler is a step behind.",

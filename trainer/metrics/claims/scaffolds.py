@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
+from .plan import Arm, Claim, ClaimPart, Plan, Setting, merge_config
 from .policies import COLUMNS, RUSCARL, TINY
 
 
@@ -44,7 +44,7 @@ RUSCARL_SHAPE = Plan(
     ),
     sizes={
         "tiny": Setting(
-            merged(TINY, {"steps": 60}),
+            merge_config(TINY, {"steps": 60}),
             (0, 1, 2, 3, 4),
             note="A random model of two layers that was taught to follow scaffolds, on a language of syllables (trainer/claims/toy.py).",
         )

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
+from .plan import Arm, Claim, ClaimPart, Plan, Setting, merge_config
 from .policies import TINY
 
 _SEGMENT = 8
@@ -38,7 +38,7 @@ _SHARES = (
         (ClaimPart("share missing in the first fifth", _SHARE.format("early"), "urb", "april"),),
     ),
 )
-_LEARNING: dict[str, Any] = merged(
+_LEARNING: dict[str, Any] = merge_config(
     TINY,
     {
         "steps": 36,
@@ -98,7 +98,7 @@ TAILS_STILL = Plan(
     claims=_SHARES,
     sizes={
         "tiny": Setting(
-            merged(_LEARNING, {"optim": {"lr": 1e-9}, "evaluation": {"every": 0}}),
+            merge_config(_LEARNING, {"optim": {"lr": 1e-9}, "evaluation": {"every": 0}}),
             (5, 6, 7, 8, 9),
             note=f"{_NOTE}. The learning rate is so small that the policy hardly changes, and so the lengths of its responses stay the same.",
         )

@@ -1,6 +1,6 @@
 """Plans about runs of several stages: distilling what earlier stages could do, and learning the run's own best answers. Torch-free."""
 
-from .plan import Arm, Claim, ClaimPart, Plan, Setting, merged
+from .plan import Arm, Claim, ClaimPart, Plan, Setting, merge_config
 from .policies import TINY
 
 _SEEDS = (0, 1, 2, 3, 4)
@@ -36,7 +36,7 @@ def _cross_stage(name: str, title: str, steps: tuple[int, int, int], seeds: tupl
             Arm("distilled", both, {"stages": [*learn, {"do": "distil", "steps": distil}]}),
         ),
         claims=_cross_stage_claims(first, second),
-        sizes={"tiny": Setting(merged(_SHARED, settings), seeds, note=_NOTE)},
+        sizes={"tiny": Setting(merge_config(_SHARED, settings), seeds, note=_NOTE)},
         recipe="chain",
         task="halves",
         measured="curves",
@@ -128,7 +128,7 @@ SELF_DISTIL = Plan(
     ),
     sizes={
         "tiny": Setting(
-            merged(_SHARED, {"steps": 80, "evaluation": {"every": 2, "samples": 4}}),
+            merge_config(_SHARED, {"steps": 80, "evaluation": {"every": 2, "samples": 4}}),
             _SEEDS,
             note="A random model of two layers that was taught to say syllables by Zipf's law, on topics of three difficulties that are known by "
             "construction (trainer/claims/toy.py). The reward of a response is 1 or 0.",

@@ -16,7 +16,7 @@ from typing import Literal
 
 import scipy
 
-from trainer.metrics.estimate import Estimate, undefined
+from trainer.metrics.estimate import Estimate, undefined_estimate
 
 from .plan import Claim, ClaimPart
 
@@ -99,7 +99,7 @@ def mean_over_seeds(values: Sequence[float | None]) -> Estimate:
     known = [value for value in values if value is not None]
     missing, n = len(values) - len(known), len(known)
     if not n:
-        return undefined("no seed has a value", missing=missing)
+        return undefined_estimate("no seed has a value", missing=missing)
     mean = sum(known) / n
     if n == 1:
         return Estimate(mean, 1, missing=missing, interval="one seed has no spread")

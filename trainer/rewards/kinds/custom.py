@@ -11,7 +11,7 @@ from typing import Any
 from trainer.config.rewards.parts import HttpPart, PythonPart
 from trainer.contracts.plurals import counted
 
-from ..parts import JSON, Away, Item, Part, Service, Services, Unscored, valued
+from ..parts import JSON, Away, Item, Part, Service, Services, Unscored, part_of_answer
 
 MOST_SHOWN = 20_000  # the most characters of JSON that come with a response
 
@@ -51,7 +51,7 @@ def read(answer: JSON, count: int) -> list[Part]:
 
 def _one(entry: Any) -> Part:
     if not isinstance(entry, Mapping):
-        return valued(entry)
+        return part_of_answer(entry)
     if "value" not in entry:
         return Part(None, "it answered an object without a value")
     why, shown = entry.get("why") or "", entry.get("shown")
@@ -59,7 +59,7 @@ def _one(entry: Any) -> Part:
         why = json.dumps(why, default=str)
     if shown is not None and len(json.dumps(shown, default=str)) > MOST_SHOWN:
         shown = f"left out: longer than {MOST_SHOWN:,} characters"
-    return valued(entry["value"], why[:2000], shown)
+    return part_of_answer(entry["value"], why[:2000], shown)
 
 
 async def _answered(service: Service, items: Sequence[Item], seconds: float | None) -> list[Part]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from trainer.config.rewards.parts import RewardModelPart
 
-from ..parts import Item, Part, Services, valued
+from ..parts import Item, Part, Services, part_of_answer
 
 
 async def reward_model(part: RewardModelPart, items: Sequence[Item], services: Services) -> list[Part]:
@@ -13,4 +13,4 @@ async def reward_model(part: RewardModelPart, items: Sequence[Item], services: S
         for item in items
     ]
     scores = await services.models[part.model].score(conversations, part.max_tokens)
-    return [Part(None, score) if isinstance(score, str) else valued(score) for score in scores]
+    return [Part(None, score) if isinstance(score, str) else part_of_answer(score) for score in scores]

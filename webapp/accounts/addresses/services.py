@@ -146,7 +146,7 @@ def mail_check(user: User) -> None:
     """Mails a link to the address of the account. Raises NotSent, and Conflict if there is nothing to verify or no mail server."""
     if user.verified:
         raise Conflict("This address is verified already.")
-    if not mail.configured():
+    if not mail.is_configured():
         raise Conflict("This installation sends no mail, so it cannot verify an address by mail.")
     secret = secrets.token_urlsafe(32)
     AddressCheck.objects.filter(user=user).delete()  # the newest link counts

@@ -42,7 +42,7 @@ def invite(membership: Membership, email: str, role: str) -> str:
         digest=hash_secret(secret),
         created_by=membership.user,
         expires_at=timezone.now() + INVITE_LIFETIME,
-        mailed=mail.configured(),
+        mailed=mail.is_configured(),
     )
     audit.record(membership, membership.user, "member.invited", row, email=email, role=role)
     if row.mailed:

@@ -78,7 +78,7 @@ def members(request: HttpRequest) -> HttpResponseBase:
         "invites": queries.open_invites(membership),
         "roles": Role.choices,
         "may_manage": membership.may(Role.OWNER),
-        "mails": mail.configured(),
+        "mails": mail.is_configured(),
     }
     return render(request, "accounts/members.html", context)
 

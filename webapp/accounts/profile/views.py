@@ -51,7 +51,7 @@ def _profile(request: HttpRequest, password: PasswordForm, address: AddressForm)
         "form": password,
         "address": address,
         "themes": User.Theme.choices,
-        "mails": mail.configured(),
+        "mails": mail.is_configured(),
         "sessions": [
             (row, browser_name(row.agent), row.session_key == here)
             for row in sessions.open_sessions(user)[:MOST_SESSIONS]

@@ -10,7 +10,7 @@ from django.urls import path, reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from webapp.core.pages import confirmation
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from ..models import User
 from . import queries, services
@@ -30,7 +30,7 @@ def sessions_end(request: HttpRequest) -> HttpResponse:
     user, here = cast(User, request.user), request.session.session_key
     rows = queries.open_sessions(user).order_by().exclude(session_key=here)
     if "others" not in request.POST:
-        rows = rows.filter(pk=whole(request.POST.get("session", ""), 15) or 0)
+        rows = rows.filter(pk=whole_number(request.POST.get("session", ""), 15) or 0)
     title = "Sign out of all other browsers?" if "others" in request.POST else "Sign this browser out?"
     text = "The people who use them must sign in again. This browser stays signed in."
     if asked := confirmation.question(request, title=title, text=text, yes="Sign out", back=reverse("profile")):

@@ -14,7 +14,7 @@ from django.db import connection
 from django.db.models import Count, Q
 
 from trainer.metrics.agreement import Level, ac1, alpha, cohen_of, counted, fleiss, percent
-from trainer.metrics.estimate import proportion, undefined
+from trainer.metrics.estimate import proportion, undefined_estimate
 from webapp.annotation.kinds import example_labels
 from webapp.annotation.kinds.fields import Field
 from webapp.annotation.models import AgreementReport, Answer, Project, Task
@@ -95,7 +95,7 @@ def _coefficients(field: Field, given: RatingColumns, every_level: bool = False)
         return {
             "units": 0,
             "ratings": 0,
-            **{name: undefined("nobody has answered yet").json() for name in NAMES},
+            **{name: undefined_estimate("nobody has answered yet").json() for name in NAMES},
             "alphas": {},
         }
     ordered = field.level != "nominal" and every_level

@@ -14,7 +14,7 @@ from django.db import connection
 from webapp.annotation import kinds
 from webapp.annotation.kinds.fields import Field
 from webapp.annotation.models import Project
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .pseudonyms import Faces
 
@@ -59,7 +59,7 @@ class ConfusionCell:
 def cell(project: Project, people: Faces, key: str, pair: str, values: tuple[str, str]) -> ConfusionCell | None:
     """The cell of field `key` and of the two people with the numbers in `pair` ("1-2"); None if there is no such cell."""
     field = next((each for each in fields(project) if each.key == key), None)
-    users = [people.user(n) for text in pair.split("-") if (n := whole(text, 8)) is not None]
+    users = [people.user(n) for text in pair.split("-") if (n := whole_number(text, 8)) is not None]
     if field is None or len(users) != 2 or users[0] is None or users[1] is None:
         return None
     try:

@@ -71,7 +71,7 @@ def invite(
         expires_at=timezone.now() + timedelta(days=days),
         created_by=membership.user,
         email=email,
-        mailed=bool(email) and mail.configured(),
+        mailed=bool(email) and mail.is_configured(),
     )
     told = {"email": email} if email else {}
     audit.record(membership, membership.user, "project.invited", project, invite=row.pk, uses=uses, days=days, **told)

@@ -23,7 +23,7 @@ from webapp.core.network.addresses import public_url
 from webapp.core.pages import confirmation
 from webapp.core.problems import Problem
 from webapp.core.requests.limits import seconds_to_wait
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .. import access, page_context, queries
 from ..agreement import coefficients, person_figures, refresh
@@ -63,7 +63,7 @@ def project_people(request: HttpRequest, project_id: int) -> HttpResponseBase:
         "invites": list(queries.invites(project)[:50]),
         "link": link,
         "link_for": request.POST.get("email", ""),
-        "mails": mail.configured(),
+        "mails": mail.is_configured(),
         "problems": problems,
     }
     return render(request, "annotation/project_people.html", context, status=422 if problems else 200)
@@ -72,7 +72,7 @@ def project_people(request: HttpRequest, project_id: int) -> HttpResponseBase:
 def _invited(request: HttpRequest, membership: Membership, project: Project) -> str:
     """The link to show; empty if it was mailed."""
     email = request.POST.get("email", "")
-    uses, days = (whole(request.POST.get(name, ""), 6) or 0 for name in ("uses", "days"))
+    uses, days = (whole_number(request.POST.get(name, ""), 6) or 0 for name in ("uses", "days"))
     row, secret = services.invite(membership, project, 1 if email.strip() else uses, days, email)
     if row.mailed:
         messages.success(request, f"The invitation was mailed to {row.email}.")
@@ -90,7 +90,7 @@ def _listed(given: QueryDict, everybody: list[persons.Person], named: bool) -> d
     found = [person for person in everybody if words.lower() in says(person).lower()]
     warned = [person for person in found if person.warnings]
     show = "warned" if given.get("show") == "warned" else ""
-    chosen, start = warned if show else found, whole(given.get("from", ""), 6) or 0
+    chosen, start = warned if show else found, whole_number(given.get("from", ""), 6) or 0
     like = urlencode({name: value for name, value in (("q", words), ("show", show)) if value})
     return {
         "people": chosen[start : start + PAGE],
@@ -137,7 +137,7 @@ def participant_pause(request: HttpRequest, project_id: int, user_id: int) -> Ht
 
 def _user(text: str) -> User:
     """The user with this id. An unknown id is refused in the same way as a user who is not a member."""
-    return User.objects.filter(pk=whole(text, 6) or 0).first() or User()
+    return User.objects.filter(pk=whole_number(text, 6) or 0).first() or User()
 
 
 @member(access.WRITER)

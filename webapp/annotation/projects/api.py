@@ -83,13 +83,13 @@ def create(request: HttpRequest, payload: s.ProjectIn) -> Status[dict[str, Any]]
 )
 def size(request: HttpRequest, payload: s.SizeIn) -> size_estimate.Size:
     membership = access.may_write(require(request))
-    return size_estimate.expected(find(membership.workspace_id, payload.dataset), payload.kind, payload.overlap)
+    return size_estimate.estimate_size(find(membership.workspace_id, payload.dataset), payload.kind, payload.overlap)
 
 
 @router.get("/projects/mine", response=s.WaitingList, summary="Projects that ask for your own judgement")
 def mine(request: HttpRequest) -> dict[str, Any]:
     """For every role: the projects you take part in, those with work first."""
-    return {"items": [serializers.waiting(row) for row in own.waiting(require(request))]}
+    return {"items": [serializers.waiting(row) for row in own.projects_with_work(require(request))]}
 
 
 @router.get("/projects/{int:project_id}", response=s.ProjectOut, summary="One project with its progress")

@@ -182,7 +182,7 @@ class ProjectForm(SettingsForm):
     def versions(self) -> list[DatasetVersion]:
         """The versions to choose from, newest first."""
         assert self.membership is not None  # noqa: S101 - both ways to make a form set it
-        found = datasets.offered(self.membership.workspace_id)
+        found = datasets.offered_versions(self.membership.workspace_id)
         return list(found.order_by("-id")[:MAX_CHOICES])
 
     @property
@@ -196,7 +196,7 @@ class ProjectForm(SettingsForm):
         version, overlap = self.version, _number(self.values.get("overlap", ""))
         if version is None or self.values["kind"] not in KINDS:
             return None
-        return size_estimate.expected(version, self.values["kind"], overlap if isinstance(overlap, int) else 1)
+        return size_estimate.estimate_size(version, self.values["kind"], overlap if isinstance(overlap, int) else 1)
 
     def create(self) -> Project | None:
         """The new project, or None with `problems` filled."""

@@ -19,7 +19,7 @@ class Size:
     exact: bool
 
 
-def expected(version: DatasetVersion, kind: str, overlap: int) -> Size:
+def estimate_size(version: DatasetVersion, kind: str, overlap: int) -> Size:
     """The sample is taken at regular intervals, so that a version sorted by kind of content does not mislead."""
     examples = int(version.counts.get("examples", 0))
     step = max(1, -(-examples // SAMPLED))

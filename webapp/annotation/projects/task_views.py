@@ -13,7 +13,7 @@ from trainer.contracts.plurals import counted
 from webapp.accounts.access import member, require
 from webapp.core.database.paging import page
 from webapp.core.problems import Invalid, Problem
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .. import access, kinds, page_context
 from ..jobs.queries import jobs
@@ -128,7 +128,7 @@ def _content(source: str, project: Project, task: Task) -> dict[str, Any] | None
     found = None
     if source == "labels":
         found = gold_candidates.from_labels(project.kind, task.subject, task.example.content)
-    elif (answer_id := whole(source)) is not None:
+    elif (answer_id := whole_number(source)) is not None:
         answer = Answer.objects.filter(pk=answer_id, assignment__task=task).first()
         found = gold_candidates.bare(project.kind, answer.content) if answer else None
     if found is None:
@@ -169,7 +169,7 @@ def project_gold(request: HttpRequest, project_id: int) -> HttpResponseBase:
 def _amounts(request: HttpRequest) -> tuple[int, int]:
     """(most, least) as typed. Text that is not a number becomes 0, which the service refuses at its field."""
     typed = (request.POST.get(name, "") for name in ("most", "least"))
-    most, least = (whole(text, 6) or 0 for text in typed)
+    most, least = (whole_number(text, 6) or 0 for text in typed)
     return most, least
 
 

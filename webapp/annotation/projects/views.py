@@ -11,7 +11,7 @@ from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.database.paging import page
 from webapp.core.problems import Conflict, Invalid, Problem
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 from webapp.core.text.markdown import markdown
 
 from .. import access, page_context, queries
@@ -57,7 +57,7 @@ def project_new(request: HttpRequest) -> HttpResponseBase:
     """The form. A POST makes a draft, or opens the project at once if that button was pressed."""
     membership = require(request)
     if request.method == "GET":
-        like = whole(request.GET.get("from", ""))
+        like = whole_number(request.GET.get("from", ""))
         source = None if like is None else access.project_read(membership, like)
         form = ProjectForm.blank(membership, request.GET.get("version", ""), source, request.GET.get("kind", ""))
         return render(request, "annotation/project_new.html", {"form": form})
@@ -125,7 +125,7 @@ def project_guidelines(request: HttpRequest, project_id: int) -> HttpResponseBas
     form, text, base, overtaken = ChangeForm(), None, None, ""
     if request.method == "POST":
         access.project_write(membership, project_id)
-        text, base = request.POST.get("guidelines", ""), whole(request.POST.get("base", ""))
+        text, base = request.POST.get("guidelines", ""), whole_number(request.POST.get("base", ""))
         try:
             services.new_guidelines(membership, row, text, base)
             messages.success(request, "People see this version from now on.")

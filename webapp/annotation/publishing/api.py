@@ -14,7 +14,7 @@ from webapp.accounts.access import require
 from webapp.core.auditing import audit
 from webapp.core.database.paging import Limit
 from webapp.core.problems import Invalid
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 from webapp.core.requests.openapi import StrictIn, sends
 from webapp.core.requests.strict_query import OneOf
 from webapp.datasets.ingest.uploads import safe_name
@@ -154,7 +154,7 @@ def list_answers(
 ) -> dict[str, Any]:
     membership = require(request)
     project = access.project_read(membership, project_id)
-    after = whole(cursor) if cursor else 0
+    after = whole_number(cursor) if cursor else 0
     if after is None:
         raise Invalid("This cursor does not belong to this list.", {"cursor": "take the cursor from `next`"})
     people = faces(project, named=access.named(membership, given.names))
@@ -220,7 +220,7 @@ def list_publications(
     request: HttpRequest, project_id: Id, cursor: str | None = None, limit: Limit = 50
 ) -> dict[str, Any]:
     project = access.project_read(require(request), project_id)
-    before = whole(cursor) if cursor else None
+    before = whole_number(cursor) if cursor else None
     if cursor and before is None:
         raise Invalid("This cursor does not belong to this list.", {"cursor": "take the cursor from `next`"})
     rows = publications.publications(project).select_related("project__version")

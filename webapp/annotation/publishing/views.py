@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from webapp.accounts.access import member, require
 from webapp.core.problems import Invalid, Problem
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 from webapp.datasets.leakage import leaks
 
 from .. import access, page_context
@@ -32,7 +32,7 @@ def project_answers(request: HttpRequest, project_id: int) -> HttpResponseBase:
     project = access.project_read(membership, project_id)
     refresh.freshen(project)
     people = page_context.seen_as(request, membership, project)
-    after_id = whole(request.GET.get("after", "")) or 0
+    after_id = whole_number(request.GET.get("after", "")) or 0
     rows = answers.page(project, people, after_id, ANSWERS_PAGE + 1)
     context = page_context.context(membership, project, "answers") | {
         "rows": [{**row, "says": answers.says(row)} for row in rows[:ANSWERS_PAGE]],
@@ -87,7 +87,7 @@ def publication(request: HttpRequest, project_id: int, publication_id: int) -> H
     fate, reason = request.GET.get("fate", ""), request.GET.get("reason", "")
     fate = fate if fate in publications.Fate.values else ""
     reason = reason if reason in publications.Reason.values else ""
-    rows = publications.cases(made, fate, reason, whole(request.GET.get("after", "")) or 0, CASES_PAGE + 1)
+    rows = publications.cases(made, fate, reason, whole_number(request.GET.get("after", "")) or 0, CASES_PAGE + 1)
     rest = request.GET.copy()
     rest["after"] = str(rows[CASES_PAGE - 1].pk) if len(rows) > CASES_PAGE else ""
     context = page_context.context(membership, made.project, "answers") | {
@@ -114,7 +114,7 @@ def _number(text: str) -> int | None:
     """The number of a version; None for the annotated one."""
     if not text:
         return None
-    if (found := whole(text)) is None:
+    if (found := whole_number(text)) is None:
         raise Invalid("There is no such version to build on.", {"base": "must be the number of a version"})
     return found
 

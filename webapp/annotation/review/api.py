@@ -252,7 +252,7 @@ def get_review(request: HttpRequest, task_id: Id) -> dict[str, Any]:
 
 
 def _shown(task: Task) -> dict[str, Any]:
-    return task_page.task(review.opened(task), faces(task.project))
+    return task_page.task(review.task_in_review(task), faces(task.project))
 
 
 @router.put("/tasks/{int:task_id}/resolution", response=Opened, summary="Decide the resolved judgement of a task")

@@ -52,7 +52,7 @@ class Opened:
 
 
 @dataclass(frozen=True)
-class Far:
+class ReviewProgress:
     """The progress of the review: complete tasks by the source of their resolution. `alone` tasks have one answer, which nobody has
     accepted yet; they are not in `to_decide`, because there is nothing to compare."""
 
@@ -144,17 +144,17 @@ def neighbour_tasks(task: Task) -> tuple[int | None, int | None]:
     return ids[0], ids[1]
 
 
-def review_progress(project: Project) -> Far:
+def review_progress(project: Project) -> ReviewProgress:
     tasks = Task.objects.filter(project=project, overlap__isnull=False)
     counted = tasks.aggregate(complete=Count("id", filter=Q(completed_at__isnull=False)), all=Count("id"))
     rows = Resolution.objects.filter(project=project).values_list("source").annotate(n=Count("id")).order_by()
     sources = dict(rows)
     to_decide, waiting = undecided(project).count(), counted["all"] - counted["complete"]
     alone = undecided(project, singles=True).count() - to_decide
-    return Far(counted["complete"], sources, to_decide, waiting, alone)
+    return ReviewProgress(counted["complete"], sources, to_decide, waiting, alone)
 
 
-def opened(task: Task) -> Opened:
+def task_in_review(task: Task) -> Opened:
     """The task with every answer that stands, oldest seat first, and the rows to decide."""
     standing = Answer.objects.filter(assignment__task=task, current=True, assignment__state="submitted")
     answers = list(standing.select_related("assignment", "guidelines").order_by("assignment_id"))

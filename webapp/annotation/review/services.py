@@ -29,9 +29,9 @@ from webapp.annotation.review import consolidation, queries
 from webapp.annotation.tasks import answer_checks, blinding
 from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.text.texts import stripped
+from webapp.core.text.texts import lines_of_text
 
-from ..agreement.refresh import STANDS, changed, placed, resolution, review_new
+from ..agreement.refresh import STANDS, answers_changed, placed, resolution, review_new
 from ..jobs import runner
 from ..work import queue, remarks
 
@@ -54,7 +54,7 @@ def consolidate(
 
     Raises Conflict if `answers` are no longer those that stand; Invalid at `decisions.ROW` or `content.*`.
     """
-    opened = queries.opened(_locked(task))
+    opened = queries.task_in_review(_locked(task))
     _same(opened, answers)
     if content is None:
         content, trace = _assembled(opened, decisions or {})
@@ -66,7 +66,7 @@ def consolidate(
 @transaction.atomic
 def leave_unresolved(membership: Membership, task: Task, *, answers: Sequence[int], why: str = "") -> Resolution:
     """Records that the reviewer could not decide either. Nothing is published for the task."""
-    opened = queries.opened(_locked(task))
+    opened = queries.task_in_review(_locked(task))
     _same(opened, answers)
     return _decide(membership, opened, Source.UNRESOLVED, None, [{"action": "unresolved", "why": why.strip()[:500]}])
 
@@ -238,7 +238,7 @@ def regroup(
     membership: Membership, task: Task, groups: Sequence[Sequence[Sequence[int]]], answers: Sequence[int]
 ) -> TaskReview:
     """Stores the reviewer's own matching of items. Raises Conflict as `consolidate`, Invalid at `groups`."""
-    opened = queries.opened(_locked(task))
+    opened = queries.task_in_review(_locked(task))
     _same(opened, answers)
     wanted = {
         (each.id, index) for each in opened.answered for index in range(len(consensus.items(opened.kind, each.content)))
@@ -282,8 +282,8 @@ def send_back(membership: Membership, assignment: Assignment, words: str) -> Ass
 
     Raises Invalid at `words`; Conflict if no answer stands.
     """
-    words = stripped(words, 2000, "Say what should be looked at again.", "words")
+    words = lines_of_text(words, 2000, "Say what should be looked at again.", "words")
     row = queue.send_back(assignment, words)
     audit.record(membership, membership.user, "answer.sent_back", assignment, words=words)
-    changed(assignment.project_id, [assignment.task_id])
+    answers_changed(assignment.project_id, [assignment.task_id])
     return row

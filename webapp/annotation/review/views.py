@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from webapp.accounts.access import member, require
 from webapp.core.problems import Conflict
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .. import access, page_context
 from ..agreement import coefficients, matching, refresh
@@ -92,7 +92,7 @@ def agreement_tasks(request: HttpRequest, project_id: int) -> HttpResponseBase:
     found = cell(project, people, given.get("field", ""), given.get("pair", ""), values)
     if found is None:
         raise Http404("no such cell")
-    ids = tasks_behind(project, found, whole(given.get("after", "")) or 0, CELL_PAGE + 1)
+    ids = tasks_behind(project, found, whole_number(given.get("after", "")) or 0, CELL_PAGE + 1)
     rest = given.copy()
     rest["after"] = str(ids[CELL_PAGE - 1]) if len(ids) > CELL_PAGE else ""
     context = page_context.context(membership, project, "agreement") | {
@@ -146,7 +146,7 @@ def review_task(request: HttpRequest, project_id: int, task_id: int) -> HttpResp
     people = page_context.seen_as(request, membership, project)
     context = page_context.context(membership, project, "review") | {
         "task": task,
-        "data": task_page.task(review.opened(task), people),
+        "data": task_page.task(review.task_in_review(task), people),
         "far": review.review_progress(project),
     }
     return render(request, "annotation/review_task.html", context)

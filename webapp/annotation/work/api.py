@@ -22,7 +22,7 @@ from webapp.annotation.work.after_submit import stressed
 from webapp.annotation.work.serving import MAX_HOLD, ServedTasks
 from webapp.annotation.work.submissions import MAX_SECONDS, Sent, Submission
 from webapp.core.database.paging import Limit, page
-from webapp.core.requests.limits import measured
+from webapp.core.requests.limits import count_seconds
 from webapp.core.requests.openapi import StrictIn
 
 router = Router(tags=["annotation"])
@@ -199,7 +199,7 @@ def stress_test(request: HttpRequest, assignment_id: Id) -> dict[str, Any]:
     there is no such test."""
     membership = require(request)
     seat = access.own_assignment(membership, assignment_id)
-    with measured(membership.user_id):
+    with count_seconds(membership.user_id):
         found = stressed(seat)
     if found is None:
         raise Http404("no stress test of this task")

@@ -56,7 +56,7 @@ class WaitingProject:
         return self.project.state == Project.State.OPEN and not self.paused and bool(self.free or self.held)
 
 
-def waiting(membership: Membership) -> list[WaitingProject]:
+def projects_with_work(membership: Membership) -> list[WaitingProject]:
     """The projects of this person in this workspace, those with work first; three queries for any number of projects.
 
     Drafts of projects are left out, because nobody is asked there yet.

@@ -12,7 +12,7 @@ from webapp.accounts.access import require
 from webapp.annotation.kinds import MAX_CRITERIA, MAX_RESPONSES, Shown
 from webapp.annotation.work import rubric_trial
 from webapp.core.problems import Invalid
-from webapp.core.requests.limits import measured
+from webapp.core.requests.limits import count_seconds
 from webapp.core.requests.openapi import StrictIn
 
 router = Router(tags=["annotation"])
@@ -59,7 +59,7 @@ def check(request: HttpRequest, payload: RubricCheckIn) -> dict[str, Any]:
     person = require(request).user_id
     if sum(len(criterion.text) for criterion in payload.criteria) > MAX_CHECKED:
         raise Invalid("The rubric is too long.", {"criteria": f"at most {MAX_CHECKED:,} characters together"})
-    with measured(person):
+    with count_seconds(person):
         return {
             "hints": rubric_trial.hints([DraftCriterion(c.text, c.points or 0.0, c.verifier) for c in payload.criteria])
         }
@@ -80,5 +80,5 @@ def try_on(request: HttpRequest, payload: StressIn) -> dict[str, Any]:
     letters = [response.letter for response in payload.responses]
     if len(set(letters)) != len(letters):
         raise Invalid("The responses cannot be told apart.", {"responses": "letters must be unique"})
-    with measured(person):
+    with count_seconds(person):
         return rubric_trial.report(payload.rubric, [Shown(letter=r.letter, text=r.text) for r in payload.responses])

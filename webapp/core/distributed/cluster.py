@@ -89,7 +89,7 @@ def refresh() -> None:
     _remember(RayCluster(tuple(nodes)).gpus)
 
 
-def known() -> RayCluster | None:
+def last_state() -> RayCluster | None:
     """The last result of Ray; None if it has not answered yet."""
     found = cache.get(KEY)
     return RayCluster(tuple(Node(**each) for each in found)) if found else None

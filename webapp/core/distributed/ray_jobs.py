@@ -103,7 +103,7 @@ class RayJobKind(Generic[Row]):
         `copy` brings what the process needs to the artifact store, if there is one; `fail` ends the job with a reason.
         """
         try:
-            if artifact_store.used():
+            if artifact_store.is_configured():
                 copy()
             client = ray_client.client()
             if waiting_for := self._unfinished_attempt(client, job):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..requests.numbers import whole
+from ..requests.numbers import whole_number
 from .labels import words
 
 ON = "__on"  # posted by the switch of an optional section
@@ -342,7 +342,7 @@ class Tree:
                 return None
             return {name: self._read(_join(path, name), sub, post) for name, sub in opened["properties"].items()}
         if "properties" in self._open(opened.get("items", {}))[0]:
-            length = min(whole(post.get(f"{path}.{COUNT}", "0")) or 0, MAX_ITEMS)
+            length = min(whole_number(post.get(f"{path}.{COUNT}", "0")) or 0, MAX_ITEMS)
             return [self._read(f"{path}.{i}", opened["items"], post) for i in range(length)]
         return _value(opened, nullable, post.get(path))
 
@@ -406,17 +406,17 @@ def _kind(schema: dict[str, Any]) -> str:
     return kinds.get(schema.get("type", ""), "text")
 
 
-def flattened(config: Any, prefix: str = "") -> dict[str, Any]:
+def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
     """`{"optim": {"lr": 1}}` -> `{"optim.lr": 1}`; items of lists are numbered, empty sections stay as they are."""
     if not isinstance(config, dict | list) or not config:
         return {prefix: config}
     out: dict[str, Any] = {}
     for key, value in config.items() if isinstance(config, dict) else enumerate(config):
-        out.update(flattened(value, f"{prefix}.{key}" if prefix else str(key)))
+        out.update(flatten(value, f"{prefix}.{key}" if prefix else str(key)))
     return out
 
 
-def shown(value: Any) -> str:
+def as_text(value: Any) -> str:
     """A config value as text, the way it can be typed again."""
     if value is None:
         return ""
@@ -436,10 +436,10 @@ def _input(
         path=path,
         label=words(name),
         kind=_kind(schema),
-        value=shown(value),
+        value=as_text(value),
         help=schema.get("description", ""),
         unit=schema.get("unit", ""),
-        default=shown(default),
+        default=as_text(default),
         bounds="" if schema.get("source") else _bounds(schema),  # of a row's number nobody thinks in bounds
         advanced=bool(schema.get("advanced")),
         nullable=nullable,
@@ -448,7 +448,7 @@ def _input(
         beside=schema.get("beside", ""),
         error=error,
         changed=value != before,
-        was=shown(before),
+        was=as_text(before),
     )
 
 

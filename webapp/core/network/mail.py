@@ -1,4 +1,4 @@
-"""Mail, if MAIL_URL names a server. The product works without: see `configured`."""
+"""Mail, if MAIL_URL names a server. The product works without: see `is_configured`."""
 
 import smtplib
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ class NotSent(Problem):
         super().__init__(f"The mail could not be sent: {why}", code="mail_failed", status=502)
 
 
-def configured() -> bool:
+def is_configured() -> bool:
     return bool(settings.MAIL_URL)
 
 

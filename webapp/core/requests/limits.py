@@ -15,7 +15,7 @@ from ..problems import Problem
 
 logger = logging.getLogger(__name__)
 WINDOW_S = 60
-COMPUTING_S = 20.0  # of a minute that one person has the server compute for: see `measured`
+COMPUTING_S = 20.0  # of a minute that one person has the server compute for: see `count_seconds`
 
 
 class TooMany(Problem):
@@ -27,7 +27,7 @@ class TooMany(Problem):
 
 
 @contextmanager
-def measured(whom: int | str) -> Iterator[None]:
+def count_seconds(whom: int | str) -> Iterator[None]:
     """Counts the seconds that the block takes for a person, by their id, or for all who have a link. Raises TooMany for who has had
     COMPUTING_S of them.
 

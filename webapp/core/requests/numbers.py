@@ -1,7 +1,7 @@
 """Numbers in requests."""
 
 
-def whole(text: str, digits: int = 18) -> int | None:
+def whole_number(text: str, digits: int = 18) -> int | None:
     """The number that `text` writes with at most so many ASCII digits; None for anything else.
 
     A request may send digits of any length, and Python refuses to read more than some thousands of them.

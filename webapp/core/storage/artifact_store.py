@@ -50,7 +50,7 @@ class StoreLost(Problem):
         super().__init__(message, code="gone", status=410)
 
 
-def used() -> bool:
+def is_configured() -> bool:
     return bool(settings.ENV.artifact_store)
 
 
@@ -185,7 +185,7 @@ def _address() -> str:
 
 
 def _client(within_s: float | None = None) -> Store:
-    if not used():
+    if not is_configured():
         raise UnusableBucket("The files are in object storage, but ARTIFACT_STORE is not set any more.")
     return _opened(_address(), buckets.access(NAME), buckets.RETRY_S, within_s)
 

@@ -13,7 +13,7 @@ T = TypeVar("T")
 MAX_TOLD = 20
 
 
-def printed(told: Any) -> str:
+def as_json_text(told: Any) -> str:
     """The object that a command prints. Readable if it can be; half a character, which JSON may hold, is escaped."""
     text = json.dumps(told, ensure_ascii=False, allow_nan=False)
     try:

@@ -14,7 +14,7 @@ from webapp.accounts.access import require
 from webapp.accounts.models import Role
 from webapp.core.database.paging import Limit, page
 from webapp.core.problems import Invalid
-from webapp.core.requests.limits import measured
+from webapp.core.requests.limits import count_seconds
 from webapp.core.requests.openapi import StrictIn
 
 from .. import access, housekeeping, queries
@@ -173,7 +173,7 @@ def formats(request: HttpRequest) -> dict[str, Any]:
 def start_import(request: HttpRequest, file: File[UploadedFile], form: Form[ImportForm]) -> Status[dict[str, Any]]:
     """Responds at once; follow `GET imports/{id}`. A malformed line refuses the whole file unless `keep_good`."""
     membership = access.may_write(require(request))
-    with uploads.uploaded(file.name or "upload", file) as path, measured(membership.user_id):
+    with uploads.uploaded(file.name or "upload", file) as path, count_seconds(membership.user_id):
         job = imports.start_import(
             membership,
             path,
@@ -198,7 +198,7 @@ def show_preview(request: HttpRequest, file: File[UploadedFile], form: Form[Prev
     target = checked_target(membership.workspace_id, form.name, form.heldout_share, form.group_by)
     path = uploads.store_upload(file.name or "upload", file)
     try:
-        with measured(membership.user_id):
+        with count_seconds(membership.user_id):
             return preview(path, path.name, form.format, _mapping(form.mapping), target)
     finally:
         uploads.discard_upload(path)

@@ -17,7 +17,7 @@ from .. import access, queries
 from ..columns.filters import parse
 from ..curation import services as curating
 from ..leakage import leaks
-from ..leakage.near_leaks import VersionPair, near
+from ..leakage.near_leaks import VersionPair, near_leaks_of
 from ..models import CurationJob
 from ..versions import differences
 from ..versions import services as datasets
@@ -209,7 +209,7 @@ def show_leaks(request: HttpRequest, dataset_id: Id, number: Number, asked: Quer
     versions = [version, *access.versions_read(membership, asked.along)]
     ids = [each.pk for each in versions]
     pairs = [VersionPair(train, heldout) for train in versions for heldout in versions if version in (train, heldout)]
-    alike = [each.json() for each in near(pairs)]
+    alike = [each.json() for each in near_leaks_of(pairs)]
     return {"items": leaks.leaks(ids), "near": alike, "searched": leaks.looked_for(ids), "next": None}
 
 

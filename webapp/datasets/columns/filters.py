@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from webapp.core.problems import Invalid
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 MAX_TEXT = 500
 YES_NO = {"yes": True, "no": False, "true": True, "false": False, True: True, False: False}
@@ -120,7 +120,7 @@ def _value(name: str, value: Any) -> Any:
             raise ValueError("must be yes or no")
         return YES_NO[value]
     if name == "probe":
-        if (number := whole(str(value))) is None:
+        if (number := whole_number(str(value))) is None:
             raise ValueError("must be the number of a probe")
         return number
     if name in CHOICES and value not in CHOICES[name]:

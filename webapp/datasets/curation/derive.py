@@ -30,7 +30,7 @@ def run(job: CurationJob, report: CurationReport) -> None:
 
     with transaction.atomic():
         job.made, made = writer.create(version.dataset, lineage, lambda new: _list(new, version.pk, gone))
-        leaked = leaks.within(job.made).count
+        leaked = leaks.leaks_within(job.made).count
         job.result = {"removed": len(gone), "kept": total - len(gone), "unchanged": not made, "leaked": leaked}
         CURATION.save(job, "made", "result")
     report.at(total, total)

@@ -7,7 +7,7 @@ from webapp.files.records import BadRow, Row
 from .annotation_tools import RaterAnswer, example
 from .base_importer import Importer
 from .convert import Mapping
-from .fields import content_key, rest
+from .fields import content_key, remaining_fields
 
 NESTED = {"fields", "responses"}
 KEPT = {"id", "_server_id", "external_id", "status", "metadata", "vectors"}
@@ -50,7 +50,7 @@ def _nested(row: Row) -> dict[str, Any]:
     else:
         for question, given in responses.items():
             answers += [RaterAnswer(question, _rater(each), each.get("value")) for each in given if _submitted(each)]
-    meta = rest(row, {"fields", "responses", "id", "status", "_server_id"})
+    meta = remaining_fields(row, {"fields", "responses", "id", "status", "_server_id"})
     meta = {name: value for name, value in meta.items() if value not in ({}, [])}
     return _example(row, row["fields"], answers, meta)
 

@@ -6,7 +6,7 @@ from webapp.files.records import BadRow, Row
 
 from .base_importer import Importer
 from .convert import Mapping
-from .fields import criteria, messages, rest, text_of
+from .fields import criteria, messages, remaining_fields, text_of
 
 USED = {"id", "capability", "task", "system_prompt", "input", "reference_answer", "score_rubric", "responses"}
 
@@ -31,7 +31,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         "tags": [str(row["task"])] if row.get("task") else [],
         "reference": row.get("reference_answer"),
         "rubric": {"criteria": criteria([rubric["criteria"]])},
-        "meta": rest(row, USED) | {"levels": {"c1": levels}},
+        "meta": remaining_fields(row, USED) | {"levels": {"c1": levels}},
     }
 
 

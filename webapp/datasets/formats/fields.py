@@ -100,7 +100,7 @@ def pair(chosen: str, rejected: str) -> Row:
     }
 
 
-def rest(row: Row, used: set[str]) -> dict[str, Any]:
+def remaining_fields(row: Row, used: set[str]) -> dict[str, Any]:
     """All fields of the row without a place of their own, so that nothing is lost."""
     return {key: value for key, value in row.items() if key not in used and value is not None}
 

@@ -9,7 +9,7 @@ from webapp.files.records import BadRow, Row
 
 from .base_importer import Importer
 from .convert import Mapping
-from .fields import content_key, criteria, messages, rest
+from .fields import content_key, criteria, messages, remaining_fields
 
 NEEDED = {"example_id", "category", "level", "instruction", "target"}
 
@@ -37,7 +37,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         "source": "FollowBench",
         "domain": domain,
         "tags": [f"level:{level}", *dict.fromkeys(kinds), *(["text missing"] if empty else [])],
-        "meta": rest(row, {"instruction", "category", "answer"}) | {"level": level},
+        "meta": remaining_fields(row, {"instruction", "category", "answer"}) | {"level": level},
     }
     reference = row.get("answer") or row.get("target")
     if reference:

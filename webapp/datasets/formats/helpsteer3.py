@@ -6,7 +6,7 @@ from webapp.files.records import BadRow, Row
 
 from .base_importer import Importer
 from .convert import Mapping
-from .fields import content_key, messages, rest, text_of
+from .fields import content_key, messages, remaining_fields, text_of
 
 NEEDED = {"context", "response1", "response2", "overall_preference"}
 USED = NEEDED | {"domain", "language", "individual_preference"}
@@ -27,7 +27,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         "tags": [f"language:{row['language']}"] if row.get("language") else [],
         "responses": [{"id": id, "text": text} for id, text in zip("ab", answers, strict=True)],
         "preferences": _preferences(row),
-        "meta": rest(row, USED)
+        "meta": remaining_fields(row, USED)
         | {"overall_preference": _strength(row.get("overall_preference"), "overall_preference")},
     }
 

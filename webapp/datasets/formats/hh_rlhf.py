@@ -7,7 +7,7 @@ from webapp.files.records import BadRow, Row
 
 from .base_importer import Importer
 from .convert import Mapping
-from .fields import content_key, pair, rest, text_of
+from .fields import content_key, pair, remaining_fields, text_of
 
 TURN = re.compile(r"(?:\A|\n\n)(Human|Assistant):[ ]?")
 ROLES = {"Human": "user", "Assistant": "assistant"}
@@ -38,7 +38,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         "prompt": chosen[:shared],
         "source": "hh-rlhf",
         **pair(_answer(chosen[shared:], "chosen"), _answer(rejected[shared:], "rejected")),
-        "meta": rest(row, {"chosen", "rejected"}),
+        "meta": remaining_fields(row, {"chosen", "rejected"}),
     }
 
 

@@ -12,7 +12,7 @@ from webapp.files.records import Row
 
 from .base_importer import Beside, Importer
 from .convert import Convert, Mapping
-from .fields import messages, not_given, one_of, rest, text_of
+from .fields import messages, not_given, one_of, remaining_fields, text_of
 
 PAIRS = ("pairs_gpt4o.jsonl", "pairs_claude.jsonl")
 DECISIONS = "judgments.jsonl"
@@ -67,11 +67,11 @@ def of_pair(row: Row, decisions: list[Row]) -> dict[str, Any]:
     data = _shown(row, row)
     data["preferences"] = [_label(row), *(each for decision in decisions for each in _decided(decision))]
     scored = [
-        rest(each, {"pair_id", "source", "label", "response_model"})
+        remaining_fields(each, {"pair_id", "source", "label", "response_model"})
         for each in decisions
         if each.get("score_A") is not None
     ]
-    data["meta"] = rest(row, PAIR | {"question", "label", "source", "response_model"})
+    data["meta"] = remaining_fields(row, PAIR | {"question", "label", "source", "response_model"})
     if scored:
         data["meta"]["scores"] = scored
     return data
@@ -81,7 +81,7 @@ def of_decision(row: Row, pair: Row) -> dict[str, Any]:
     data = _shown(row, pair)
     data["key"] = f"{row['pair_id']}/{row.get('judge_name')}/{row.get('judge_model')}"
     data["preferences"] = [_label(row), *_decided(row)]
-    data["meta"] = rest(row, DECISION | {"label", "source", "response_model"})
+    data["meta"] = remaining_fields(row, DECISION | {"label", "source", "response_model"})
     return data
 
 
@@ -92,7 +92,7 @@ def of_rationale(row: Row, pair: Row, decisions: list[Row]) -> dict[str, Any]:
     mine = [each for decision in decisions if decision.get("judge_model") == judge for each in _decided(decision)]
     data["preferences"] = ([_label(pair)] if pair else []) + mine
     texts = {"rationale": row.get("rationale_AB"), "rationale_swapped": row.get("rationale_BA")}
-    data["meta"] = rest(row, RATIONALE) | {name: text for name, text in texts.items() if text is not None}
+    data["meta"] = remaining_fields(row, RATIONALE) | {name: text for name, text in texts.items() if text is not None}
     return data
 
 

@@ -26,7 +26,7 @@ def signature_of(rater: str) -> str:
     return f"{IMPORTED}:{rater}" if rater else IMPORTED
 
 
-def signed(preferences: Iterable[Preference]) -> list[str]:
+def label_origins(preferences: Iterable[Preference]) -> list[str]:
     """The origins of these preferences, each named once, in their order."""
     return list(dict.fromkeys(signature_of(each.rater) for each in preferences))
 

@@ -8,7 +8,7 @@ from webapp.files.records import BadRow, Row, RowProblem
 from .annotation_tools import RaterAnswer, example, merged
 from .base_importer import Importer
 from .convert import Mapping
-from .fields import rest
+from .fields import remaining_fields
 
 FULL, FLAT = {"data", "annotations"}, {"annotator", "annotation_id", "id"}
 STAMPS = {"annotator", "annotation_id", "id", "created_at", "updated_at", "lead_time"}
@@ -53,7 +53,7 @@ def _task(row: Row) -> dict[str, Any]:
             skipped.append(rater)
             continue
         answers += [answer for result in each.get("result") or [] for answer in _answers(result, rater)]
-    meta = rest(row, {"id", "data", "annotations"}) | ({"skipped_by": skipped} if skipped else {})
+    meta = remaining_fields(row, {"id", "data", "annotations"}) | ({"skipped_by": skipped} if skipped else {})
     meta = {name: value for name, value in meta.items() if value not in ([], {})}
     return example(str(row.get("id", "")), "Label Studio", row["data"], answers, meta)
 

@@ -10,7 +10,7 @@ from webapp.files.records import BadRow, Row
 
 from .base_importer import Beside, Importer
 from .convert import Convert, Mapping
-from .fields import UNSAID, rest
+from .fields import UNSAID, remaining_fields
 
 SAMPLE = {"doc_id", "doc", "target", "arguments", "resps"}
 USED = {*SAMPLE, "filtered_resps", "filter", "metrics", "doc_hash", "prompt_hash", "target_hash"}
@@ -82,7 +82,9 @@ def _example(row: Row, task: str, model: str) -> dict[str, Any]:
     else:
         _generated(row, data, model, [more for _, more in asked if isinstance(more, dict)])
     return data | {
-        "meta": data["meta"] | ({UNSAID: unsaid} if unsaid else {}) | rest(row, USED | set(data["meta"]["scores"]))
+        "meta": data["meta"]
+        | ({UNSAID: unsaid} if unsaid else {})
+        | remaining_fields(row, USED | set(data["meta"]["scores"]))
     }
 
 

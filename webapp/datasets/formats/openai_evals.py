@@ -12,7 +12,7 @@ from webapp.files.records import BadRow, Row, RowProblem
 from . import openai_graders as graders
 from .base_importer import Beside, Importer, NumberedRows
 from .convert import Convert, Mapping
-from .fields import UNSAID, content_key, messages, rest, text_of
+from .fields import UNSAID, content_key, messages, remaining_fields, text_of
 
 ITEM = "eval.run.output_item"
 FILES = ("eval.json", "graders.json", "grader.json")
@@ -128,7 +128,7 @@ def _of_item(row: Row, known: list[Row], template: list[Row]) -> dict[str, Any]:
         "prompt": prompt,
         "source": "OpenAI Evals",
         "reference": graded.reference or reference,
-        "meta": {"item": rest(item, used)} | about,
+        "meta": {"item": remaining_fields(item, used)} | about,
     }
     if graded.criteria:
         data["rubric"] = {"criteria": graded.criteria}
@@ -222,7 +222,7 @@ def _answer(sample: Row, data: dict[str, Any]) -> list[str]:
         data["responses"] = [{"id": "r1", "text": text, "origin": str(sample.get("model") or "")}]
     elif sample.get("error"):
         unsaid.append("a response: sampling it failed (meta.sample.error)")
-    kept = rest(sample, {"input", "output", "output_text", "model"})
+    kept = remaining_fields(sample, {"input", "output", "output_text", "model"})
     if kept:
         data["meta"]["sample"] = kept
     return unsaid

@@ -9,7 +9,7 @@ from webapp.files.records import BadRow, Row
 
 from .base_importer import Beside, Importer
 from .convert import Convert, Mapping
-from .fields import not_given, one_of, rest, text_of
+from .fields import not_given, one_of, remaining_fields, text_of
 
 STRENGTH = {0: 0, 1: -2, 2: 2}  # 0 tie, 1 the first is better, 2 the second
 ANNOTATORS = ("annotator1", "annotator2", "annotator3")
@@ -56,7 +56,7 @@ def verdict(row: Row, judge: str, given: Row) -> dict[str, Any]:
     data["preferences"] = [preference | (undecided if strength is None else {"strength": strength})]
     data["reference"] = row.get(f"{judge}_reference")
     data["tags"] = [] if given else ["text missing"]
-    data["meta"] |= rest(row, {"idx", f"{judge}_reason", f"{judge}_reference"})
+    data["meta"] |= remaining_fields(row, {"idx", f"{judge}_reason", f"{judge}_reference"})
     return data
 
 
@@ -80,7 +80,7 @@ def pair(row: Row) -> dict[str, Any]:
             for number, letter in ((1, "a"), (2, "b"))
         ],
         "preferences": [_label(row, rater) for rater in ANNOTATORS if row.get(rater) is not None],
-        "meta": rest(row, USED),
+        "meta": remaining_fields(row, USED),
     }
 
 

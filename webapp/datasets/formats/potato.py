@@ -12,7 +12,7 @@ from webapp.files.records import Row, RowProblem
 from .annotation_tools import RaterAnswer, example, merged
 from .base_importer import Beside, Importer
 from .convert import Convert, Mapping
-from .fields import rest
+from .fields import remaining_fields
 
 MARK = ":::"
 KNOWN = {"id", "instance_id", "user", "user_id", "displayed_text", "text", "label_annotations", "span_annotations"}
@@ -44,7 +44,7 @@ def bind(beside: Beside) -> Convert:
         answers = [answer for each in rows for answer in _answers(each, folder)]
         shown = rows[0].get("displayed_text", rows[0].get("text"))
         meta = [
-            rest(each, KNOWN | {n for n in each if MARK in str(n)})
+            remaining_fields(each, KNOWN | {n for n in each if MARK in str(n)})
             | ({"spans": each["span_annotations"]} if each.get("span_annotations") else {})
             for each in rows
         ]

@@ -10,7 +10,7 @@ from webapp.files.records import BadRow, Row
 
 from .base_importer import Importer
 from .convert import Mapping
-from .fields import content_key, criteria, messages, pair, rest, text_of
+from .fields import content_key, criteria, messages, pair, remaining_fields, text_of
 
 SECTION = re.compile(r"^###([^\n:]+):[ ]*\n?", re.MULTILINE)
 ASKED, ANSWER, RUBRIC = "The instruction to evaluate", "Response to evaluate", "Score Rubrics"
@@ -73,7 +73,7 @@ def _pair(row: Row) -> dict[str, Any]:
         "domain": str(row.get("source") or ""),
         "rubric": asked,
         **pair(chosen[ANSWER], rejected[ANSWER]),
-        "meta": rest(row, {"chosen_instruction", "rejected_instruction", "source"}) | {"levels": levels},
+        "meta": remaining_fields(row, {"chosen_instruction", "rejected_instruction", "source"}) | {"levels": levels},
     }
 
 
@@ -90,7 +90,7 @@ def _scored(row: Row) -> dict[str, Any]:
         "rubric": asked,
         "reference": parts.get(REFERENCE),
         "responses": [{"id": "r1", "text": parts[ANSWER], "origin": str(row.get("response_source") or "")}],
-        "meta": rest(row, used) | {"levels": levels, "ratings": _ratings(row)},
+        "meta": remaining_fields(row, used) | {"levels": levels, "ratings": _ratings(row)},
     }
 
 

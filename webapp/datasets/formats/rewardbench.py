@@ -6,7 +6,7 @@ from webapp.files.records import BadRow, Row
 
 from .base_importer import Importer
 from .convert import Mapping
-from .fields import CHOSEN_STRENGTH, messages, pair, rest, text_of
+from .fields import CHOSEN_STRENGTH, messages, pair, remaining_fields, text_of
 
 FIRST = {"prompt", "chosen", "chosen_model", "rejected", "rejected_model", "subset"}
 SECOND = {"prompt", "chosen", "rejected", "num_correct", "subset"}
@@ -31,7 +31,11 @@ def _first(row: Row) -> dict[str, Any]:
     for response, name in zip(found["responses"], ("chosen_model", "rejected_model"), strict=True):
         response["origin"] = str(row.get(name) or "")
     # in some releases, ids begin again in each subset
-    return found | {"key": f"{row['subset']}-{row['id']}", "source": "RewardBench", "meta": rest(row, FIRST | {"id"})}
+    return found | {
+        "key": f"{row['subset']}-{row['id']}",
+        "source": "RewardBench",
+        "meta": remaining_fields(row, FIRST | {"id"}),
+    }
 
 
 def _second(row: Row) -> dict[str, Any]:
@@ -51,7 +55,7 @@ def _second(row: Row) -> dict[str, Any]:
         "preferences": [
             {"a": a, "b": b, "strength": CHOSEN_STRENGTH} for a in names[: len(right)] for b in names[len(right) :]
         ],
-        "meta": rest(row, kept),
+        "meta": remaining_fields(row, kept),
     }
 
 

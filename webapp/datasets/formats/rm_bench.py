@@ -6,7 +6,7 @@ from webapp.files.records import BadRow, Row
 
 from .base_importer import Importer
 from .convert import Mapping
-from .fields import CHOSEN_STRENGTH, content_key, messages, rest
+from .fields import CHOSEN_STRENGTH, content_key, messages, remaining_fields
 
 STYLES = ("concise", "detailed_plain", "detailed_markdown")
 USED = {"id", "prompt", "chosen", "rejected", "domain"}
@@ -50,7 +50,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
             for one in STYLES
             for other in STYLES
         ],
-        "meta": rest(row, USED),
+        "meta": remaining_fields(row, USED),
     }
 
 

@@ -7,7 +7,7 @@ from webapp.files.records import BadRow, FileHead, Row
 
 from .base_importer import Importer
 from .convert import Mapping, with_ids
-from .fields import content_key, messages, pair, rest, side_of
+from .fields import content_key, messages, pair, remaining_fields, side_of
 
 # our field -> column names from which it is guessed, the likeliest first
 SYNONYMS: dict[str, tuple[str, ...]] = {
@@ -77,7 +77,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
     cells = {field: _cell(row[column]) for field, column in columns.items()}
     prompt = _prompt(cells, columns)
     used = {column for field, column in columns.items() if field != "response" or not _tells_more(cells[field])}
-    data: dict[str, Any] = {"prompt": prompt, "meta": rest(row, used)}
+    data: dict[str, Any] = {"prompt": prompt, "meta": remaining_fields(row, used)}
     data |= _answers(cells, columns)
     if cells.get("rubric") is not None:
         data["rubric"] = _rubric(cells["rubric"], columns["rubric"])

@@ -9,7 +9,7 @@ from webapp.files.records import BadRow, Row
 
 from .base_importer import Beside, Importer
 from .convert import Convert, Mapping
-from .fields import not_given, objects, one_of, rest, text_of
+from .fields import not_given, objects, one_of, remaining_fields, text_of
 
 ARGUMENTS = "arguments.jsonl"
 STRENGTH = {"a1": -2, "equal": 0, "a2": 2}
@@ -49,7 +49,7 @@ def _judged(row: Row, found: Any) -> dict[str, Any]:
     data = _example(row, sides, lambda side: found(row, side))
     given = objects(row, "annotations")
     data["preferences"] = [_preference(each, sides, index) for index, each in enumerate(given)]
-    kept = [{"rater": each["worker"], **rest(each, {"worker", "value", "reason"})} for each in given]
+    kept = [{"rater": each["worker"], **remaining_fields(each, {"worker", "value", "reason"})} for each in given]
     data["meta"] |= {"raters": kept, **({"gold": row["gold"]} if row.get("gold") else {})}
     return data
 
@@ -102,7 +102,7 @@ def _example(row: Row, sides: list[str], found: Any) -> dict[str, Any]:
             {"id": side, "text": each.get("text") or not_given(f"argument {side}", ARGUMENTS)}
             for side, each in zip(sides, known, strict=True)
         ],
-        "meta": rest(row, PAIR | ARGUMENT | RANK | LABEL | {"gold", "debate_title"}),
+        "meta": remaining_fields(row, PAIR | ARGUMENT | RANK | LABEL | {"gold", "debate_title"}),
     }
 
 

@@ -11,7 +11,7 @@ from webapp.files.records import BadRow, Row
 
 from .base_importer import Importer
 from .convert import Mapping
-from .fields import content_key, messages, objects, pair, rest
+from .fields import content_key, messages, objects, pair, remaining_fields
 from .trainers.preferences import parts
 
 RATER = "gpt-4"
@@ -34,7 +34,7 @@ def _binarised(row: Row) -> dict[str, Any]:
         "key": content_key(prompt, chosen, rejected),
         "prompt": prompt,
         "source": "UltraFeedback",
-        "meta": rest(row, used) | _scores(row),
+        "meta": remaining_fields(row, used) | _scores(row),
     }
     if row.get("prompt_id"):
         data["meta"]["prompt_id"] = row["prompt_id"]
@@ -70,9 +70,9 @@ def _full(row: Row) -> dict[str, Any]:
             for i, each in enumerate(completions, 1)
         ],
         "preferences": _preferences(completions),
-        "meta": rest(row, {"instruction", "completions", "source", "models"})
+        "meta": remaining_fields(row, {"instruction", "completions", "source", "models"})
         | {"ratings": [rating for i, each in enumerate(completions, 1) for rating in _ratings(f"r{i}", each)]}
-        | {"completions": [rest(each, {"response", "model", "annotations"}) for each in completions]},
+        | {"completions": [remaining_fields(each, {"response", "model", "annotations"}) for each in completions]},
     }
 
 

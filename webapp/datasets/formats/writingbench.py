@@ -6,7 +6,7 @@ from webapp.files.records import BadRow, Row
 
 from .base_importer import Importer
 from .convert import Mapping
-from .fields import content_key, criteria, messages, objects, rest
+from .fields import content_key, criteria, messages, objects, remaining_fields
 
 
 def knows(row: Row) -> float:
@@ -28,7 +28,8 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         "domain": domains[0] if domains else "",
         "tags": domains[1:],
         "rubric": {"criteria": _criteria(checklist)},
-        "meta": rest(row, {"index", "domain1", "domain2", "query", "checklist"}) | {"levels": _levels(checklist)},
+        "meta": remaining_fields(row, {"index", "domain1", "domain2", "query", "checklist"})
+        | {"levels": _levels(checklist)},
     }
 
 
@@ -41,7 +42,7 @@ def _criteria(checklist: list[Row]) -> list[Row]:
 
 def _levels(checklist: list[Row]) -> dict[str, Row]:
     """{criterion: {"1-2": what a text of that score is like, ...}}: what raters on a scale of ten go by."""
-    return {f"c{i}": rest(item, {"name", "criteria_description"}) for i, item in enumerate(checklist, 1)}
+    return {f"c{i}": remaining_fields(item, {"name", "criteria_description"}) for i, item in enumerate(checklist, 1)}
 
 
 IMPORTER = Importer(

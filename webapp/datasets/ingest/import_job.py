@@ -367,7 +367,7 @@ def _repeated(job: ImportJob, version: DatasetVersion) -> dict[str, int]:
 
 def _leaked(version: DatasetVersion) -> dict[str, int]:
     """The number of prompts and groups on both sides, which an older release may have left."""
-    return {"leaked": count} if (count := leaks.within(version).count) else {}
+    return {"leaked": count} if (count := leaks.leaks_within(version).count) else {}
 
 
 def _lineage(job: ImportJob, given: ImportSource) -> dict[str, object]:

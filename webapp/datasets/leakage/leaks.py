@@ -15,7 +15,7 @@ from ..columns import packed
 from ..columns.packed import Mask, SplitColumns
 from ..models import CurationJob, DatasetVersion, Example
 from .compared_versions import HELDOUT, Side, side_of
-from .near_leaks import VersionPair, near
+from .near_leaks import VersionPair, near_leaks_of
 
 SHOWN = 5  # examples named for each leak
 MOST_EXAMPLES = 3_000_000  # of other datasets that are compared with one, the newest datasets first
@@ -137,7 +137,7 @@ def _any(columns: SplitColumns, prompts: Hashed, groups: Hashed) -> Mask:
     return found | np.isin(columns.groups, groups) if len(groups) else found
 
 
-def within(version: DatasetVersion, removed: Sequence[int] | NDArray[np.int64] = ()) -> Shared:
+def leaks_within(version: DatasetVersion, removed: Sequence[int] | NDArray[np.int64] = ()) -> Shared:
     """The shared prompts of one version without the removed positions."""
     columns = packed.split_columns([version.pk])[version.pk]
     kept = np.ones(len(columns.ids), bool)
@@ -147,13 +147,13 @@ def within(version: DatasetVersion, removed: Sequence[int] | NDArray[np.int64] =
 
 def of_page(version: DatasetVersion) -> int:
     """The number of prompts and groups of one version that leak. It is kept in memory with the version's columns."""
-    return packed.columns(version).once("leaked", lambda: within(version).count)
+    return packed.columns(version).once("leaked", lambda: leaks_within(version).count)
 
 
 def of(version: DatasetVersion) -> dict[str, Any]:
     """The leaks of one version for pages: {"leaks", "near"}."""
     found = leaks([version.pk]) if of_page(version) else []
-    return {"leaks": found, "near": near([VersionPair(version, version)])}
+    return {"leaks": found, "near": near_leaks_of([VersionPair(version, version)])}
 
 
 def looked_for(version_ids: Iterable[int]) -> dict[int, dict[str, Any]]:

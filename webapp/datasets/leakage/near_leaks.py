@@ -57,7 +57,7 @@ class Near:
         return told if self.known else {**told, "prompts": None, "examples": None}
 
 
-def near(pairs: Iterable[VersionPair]) -> list[Near]:
+def near_leaks_of(pairs: Iterable[VersionPair]) -> list[Near]:
     """The results of the pairs, in one query. A worker is asked for missing ones."""
     wanted = [pair for pair in dict.fromkeys(pairs) if not pair.nothing]
     found = _kept(wanted)

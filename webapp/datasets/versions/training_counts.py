@@ -36,13 +36,13 @@ def known(version: DatasetVersion) -> Counts | None:
     if (found := stored_counts(version)) is not None:
         return found
     if version.counts.get("examples", 0) <= AT_ONCE:
-        return counted(version)
+        return count_now(version)
     if cache.add(f"datasets:counting:{version.pk}", 1, ASKED_S):
         enqueue("workers.imports.count_training", version.pk)
     return None
 
 
-def counted(version: DatasetVersion) -> Counts:
+def count_now(version: DatasetVersion) -> Counts:
     """The same; if necessary, it counts now, for any size."""
     if (found := stored_counts(version)) is not None:
         return found
@@ -78,4 +78,4 @@ def count(version_id: int) -> None:
     """Counts a version; a worker calls it. It does nothing if the version is gone."""
     version = DatasetVersion.objects.filter(pk=version_id).first()
     if version is not None:
-        counted(version)
+        count_now(version)

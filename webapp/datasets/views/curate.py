@@ -12,13 +12,13 @@ from trainer.selection import FAULTS
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
 from webapp.core.problems import Invalid
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .. import access, queries
 from ..curation import model_measures, services
 from ..exploration import bias_report
 from ..leakage import leaks
-from ..leakage.near_leaks import VersionPair, near
+from ..leakage.near_leaks import VersionPair, near_leaks_of
 from ..models import CurationJob, DatasetVersion
 from . import job_settings
 from .curation_searches import FAULTS_OF_DATA, SELECTIONS, CurationSearch, RefusedSearch, drawn_fields
@@ -83,7 +83,7 @@ def start(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBas
     given = {field.name: request.POST.get(field.name, "") for field in search.fields}
     params: dict[str, Any] = {name: _number(text) for name, text in given.items() if text}
     if kind == CurationJob.Kind.LEAKS:
-        params["versions"] = [whole(each) for each in request.POST.getlist("along")]
+        params["versions"] = [whole_number(each) for each in request.POST.getlist("along")]
     try:
         return redirect("curation", services.curate(membership, version, kind, params).pk)
     except Invalid as problem:
@@ -185,7 +185,7 @@ def curation(request: HttpRequest, job_id: int) -> HttpResponseBase:
     if job.state == "finished" and job.kind != CurationJob.Kind.DERIVE:
         context |= {"told": result_text(job), "removable": queries.removable(job)}
     if job.made and job.kind == CurationJob.Kind.DERIVE:
-        context["near"] = near([VersionPair(job.made, job.made)])
+        context["near"] = near_leaks_of([VersionPair(job.made, job.made)])
     try:
         found = queries.findings(job, request.GET.get("cursor"), SHOWN)
     except Invalid:

@@ -11,8 +11,8 @@ from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.database.paging import page
 from webapp.core.problems import Conflict, Invalid, Problem
-from webapp.core.requests.limits import measured
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.limits import count_seconds
+from webapp.core.requests.numbers import whole_number
 
 from .. import access, queries
 from ..formats import importers
@@ -21,7 +21,7 @@ from ..ingest import services, uploads
 from ..ingest.inspection import AUTO
 from ..ingest.preview import preview
 from ..ingest.target import ImportTarget, checked_target
-from ..leakage.near_leaks import VersionPair, near
+from ..leakage.near_leaks import VersionPair, near_leaks_of
 from ..models import ImportJob
 from .forms import NewDatasetForm
 
@@ -70,7 +70,7 @@ def _start(request: HttpRequest, form: NewDatasetForm) -> ImportJob | None:
     data = form.cleaned_data
     percent = data["heldout_percent"]
     try:
-        with uploads.uploaded(data["file"].name, data["file"]) as path, measured(require(request).user_id):
+        with uploads.uploaded(data["file"].name, data["file"]) as path, count_seconds(require(request).user_id):
             return services.start_import(
                 require(request),
                 path,
@@ -105,7 +105,7 @@ def import_preview(request: HttpRequest) -> HttpResponseBase:
     try:
         target = _target(request)
         path = uploads.store_upload(upload.name or "upload", upload)
-        with measured(require(request).user_id):
+        with count_seconds(require(request).user_id):
             format = request.POST.get("format") or AUTO
             shown = preview(path, path.name, format, _mapping(request.POST), target)
     except Problem as problem:
@@ -119,7 +119,7 @@ def import_preview(request: HttpRequest) -> HttpResponseBase:
 def _target(request: HttpRequest) -> ImportTarget:
     """The target, as far as the form is filled in."""
     posted = request.POST
-    percent = whole(posted.get("heldout_percent", ""), 3)
+    percent = whole_number(posted.get("heldout_percent", ""), 3)
     share = None if percent is None else min(percent, 100) / 100
     return checked_target(require(request).workspace_id, posted.get("name", ""), share, posted.get("group_by", ""))
 
@@ -133,7 +133,7 @@ def _fields(shown: dict[str, Any]) -> list[dict[str, Any]]:
 def import_job(request: HttpRequest, job_id: int) -> HttpResponseBase:
     job = access.import_read(require(request), job_id)
     template = "datasets/_import.html" if request.headers.get("HX-Request") else "datasets/import.html"
-    found = near([VersionPair(job.version, job.version)]) if job.version else []
+    found = near_leaks_of([VersionPair(job.version, job.version)]) if job.version else []
     format = importers.REGISTRY[job.format].label if job.format in importers.REGISTRY else job.format
     may_write = require(request).may(Role.RESEARCHER)
     return render(request, template, {"job": job, "format": format, "near": found, "may_write": may_write})

@@ -17,7 +17,7 @@ from ..columns.filters import CHOICES, SLICES, Filters, parse, query, words
 from ..curation.structure import rubric_hints
 from ..exploration import example_facts, narrowing, probes, services
 from ..leakage import leaks
-from ..leakage.near_leaks import VersionPair, near
+from ..leakage.near_leaks import VersionPair, near_leaks_of
 from ..models import DatasetVersion, Probe
 
 PAGE = 50
@@ -76,7 +76,7 @@ def _panel(version: DatasetVersion, filters: Filters, set_: dict[str, str]) -> d
     return {
         "matches": narrowing.count(version, filters),
         "leaked": leaks.of_page(version),
-        "near": near([VersionPair(version, version)]),
+        "near": near_leaks_of([VersionPair(version, version)]),
         "chips": [
             (_chip(name, text, measured, filters), address(version, without[name])) for name, text in words(filters)
         ],

@@ -14,7 +14,7 @@ from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
 from webapp.core.pages import confirmation
 from webapp.core.problems import Invalid
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .. import access, probe_services, written_rates
 from ..columns.filters import REACH
@@ -53,13 +53,13 @@ def _wanted(
 ) -> Probe | None:
     """The requested probe. Raises 404 if it does not exist."""
     if evaluation := given.get("evaluation"):
-        number = whole(evaluation) or 0  # text that is not a number belongs to no evaluation
+        number = whole_number(evaluation) or 0  # text that is not a number belongs to no evaluation
         measured = probes.all_of(version.dataset_id).filter(evaluation=number).order_by("-id").first()
         if measured is None:
             raise Http404("no such probe of this dataset")
         return measured
     if asked := given.get("probe"):
-        return access.probe_of(membership, version, whole(asked) or 0)
+        return access.probe_of(membership, version, whole_number(asked) or 0)
     return listed[0] if listed else None
 
 
@@ -84,7 +84,7 @@ def write(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBas
     """The next version, with the pass rates of the chosen probes in its examples."""
     membership = require(request)
     version = access.version_write(membership, dataset_id, number)
-    chosen = dict.fromkeys(whole(each) or 0 for each in request.POST.getlist("probe") if each)
+    chosen = dict.fromkeys(whole_number(each) or 0 for each in request.POST.getlist("probe") if each)
     try:
         made = written_rates.write(membership, version, [access.probe_of(membership, version, each) for each in chosen])
     except Invalid as problem:

@@ -8,12 +8,12 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.problems import Conflict, Invalid, Problem
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .. import access, housekeeping, queries
 from ..columns.filters import parse, query, words
 from ..curation import services as curating
-from ..leakage.near_leaks import VersionPair, near
+from ..leakage.near_leaks import VersionPair, near_leaks_of
 from ..versions import differences, lineage
 from ..versions import services as datasets
 from .explore import address
@@ -70,7 +70,7 @@ def diff(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase
     """The differences from `base`; without `base`, from the version from which it was made, or the previous one."""
     membership = require(request)
     after = access.version_read(membership, dataset_id, number)
-    base = whole(request.GET.get("base", ""), 9)
+    base = whole_number(request.GET.get("base", ""), 9)
     base = after.lineage.get("base") or max(number - 1, 1) if base is None else base
     before = access.version_read(membership, dataset_id, base)
     counts = differences.counts(before, after)
@@ -107,7 +107,7 @@ def derive(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBa
     keep = given.get("remove") != "1"
     try:
         filters = parse(given)
-        job_id = whole(given.get("job", ""))
+        job_id = whole_number(given.get("job", ""))
         job = None if job_id is None else access.curation_of(membership, version, job_id)
         if request.method == "POST":
             note = request.POST.get("note", "")
@@ -124,7 +124,7 @@ def derive(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBa
         "keep": keep,
         "job": job,
         "removal": removal,
-        "near": near([VersionPair(version, version)]),
+        "near": near_leaks_of([VersionPair(version, version)]),
         "back": f"/curations/{job.pk}" if job else address(version, query(filters)),
         "other": address(version, {**query(filters), **({"remove": "1"} if keep else {})}, "dataset_derive"),
         "narrow": filters.narrow or job,

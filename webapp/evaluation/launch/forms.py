@@ -14,7 +14,7 @@ from webapp.core.forms.initial import set_at_path
 from webapp.core.forms.model_schemas import schema_of
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.requests import idempotency
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 from webapp.datasets import queries as datasets
 from webapp.datasets.models import DatasetVersion
 
@@ -50,7 +50,7 @@ class EvaluationForm:
         form.recording = query.get("recording", "")
         for path, text in query.items():
             if path.startswith("at.") and len(path) <= MAX_PATH and len(text) <= MAX_GIVEN and "\0" not in text:
-                number = whole(text)
+                number = whole_number(text)
                 set_at_path(form.raw, path[3:].split("."), text if number is None else number)
         choices = form.dataset_choices
         wanted = query.get("dataset", "")
@@ -103,7 +103,7 @@ class EvaluationForm:
     def dataset_choices(self) -> list[tuple[str, str]]:
         if self.recipe.dataset == "no":
             return []
-        rows = datasets.offered(self.membership.workspace_id, self._version())
+        rows = datasets.offered_versions(self.membership.workspace_id, self._version())
         rows = rows.order_by("dataset__name", "-number")[:MAX_CHOICES]
         return [(f"{row.dataset_id}:{row.number}", _version_label(row)) for row in rows]
 
@@ -174,14 +174,14 @@ class EvaluationForm:
 
     def _version(self) -> DatasetVersion | None:
         dataset, _, number = self.dataset.partition(":")
-        which, version = whole(dataset), whole(number, 9)
+        which, version = whole_number(dataset), whole_number(number, 9)
         if which is None or version is None:
             return None
         rows = DatasetVersion.objects.filter(dataset__workspace=self.membership.workspace, dataset_id=which)
         return rows.select_related("dataset").filter(number=version).first()
 
     def _recording(self) -> Recording | None:
-        recording = whole(self.recording)
+        recording = whole_number(self.recording)
         if recording is None:
             return None
         return queries.recordings(self.membership.workspace_id).filter(pk=recording).first()
@@ -192,7 +192,7 @@ class EvaluationForm:
             self.raw[path].append(self.tree.item(path))
         elif verb == "remove":
             name, _, place = path.rpartition(".")
-            items, index = self.raw.get(name), whole(place)
+            items, index = self.raw.get(name), whole_number(place)
             if isinstance(items, list) and index is not None and index < len(items):
                 items.pop(index)
 

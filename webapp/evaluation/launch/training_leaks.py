@@ -5,9 +5,9 @@ from typing import Any
 
 from webapp.core.forms.formtree import Tree
 from webapp.core.forms.model_schemas import schema_of
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 from webapp.datasets.leakage import leaks
-from webapp.datasets.leakage.near_leaks import VersionPair, near
+from webapp.datasets.leakage.near_leaks import VersionPair, near_leaks_of
 from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import Endpoint
 from webapp.judging.models import JudgeVersion
@@ -34,7 +34,7 @@ def of_config(
     side = side if side in ("heldout", "train") else ""
     return {
         "leaks": leaks.leaks_of_training(version, seen, side),
-        "near": near(VersionPair(each, version, side) for each in seen),
+        "near": near_leaks_of(VersionPair(each, version, side) for each in seen),
     }
 
 
@@ -42,7 +42,7 @@ def _named(recipe: Recipe, config: dict[str, Any]) -> dict[str, set[int]]:
     """The rows that the config names, by kind: models, runs, endpoints, judges."""
     found: dict[str, set[int]] = {}
     for each in Tree(schema_of(recipe.schema)).draw(config, {}).every_input():
-        if each.source and (number := whole(str(each.value or ""))) is not None:
+        if each.source and (number := whole_number(str(each.value or ""))) is not None:
             found.setdefault(each.source.partition(":")[0], set()).add(number)
     return found
 

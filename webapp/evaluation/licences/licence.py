@@ -16,7 +16,7 @@ from django.db.models import F, Q
 from pydantic import TypeAdapter
 
 from trainer.contracts.plurals import counted
-from trainer.metrics.estimate import undefined
+from trainer.metrics.estimate import undefined_estimate
 from webapp.core.tasks import enqueue
 from webapp.judging.models import JudgeVersion
 
@@ -144,7 +144,7 @@ def work_out(evaluation_id: int) -> None:
         return
     examples = queries.examples(row.dataset_version) if row.dataset_version else ()
     found = again(examples, queries.every_case(row))
-    unknown = {"kappa": r.estimate(undefined(NOT_STORED), unit="points"), "place_why": NOT_STORED}
+    unknown = {"kappa": r.estimate(undefined_estimate(NOT_STORED), unit="points"), "place_why": NOT_STORED}
     with transaction.atomic():
         # the lock: another worker may have written the same at the same time
         held = Evaluation.objects.select_for_update(no_key=True).get(pk=row.pk)

@@ -18,7 +18,7 @@ from trainer.rewards.rationale import HIT_THRESHOLD, REASONS_AT_EVALUATION, matc
 
 from .. import report as r
 from .base import Context, FoundCase, JudgedQuestion, NothingToScore, Recipe, RecipeConfig, RecipeOutcome, tag
-from .pairs import FirstComparison, coverage_of, labelled, left_out
+from .pairs import FirstComparison, coverage_of, labelled_pairs, left_out
 
 CLASSES = {"evidence": "Evidence", "criterion": "Criterion", "generic": "Generic"}
 UNLIKE = "too few or many reasons"
@@ -103,7 +103,7 @@ def run(context: Context) -> RecipeOutcome:
 def _pairs(context: Context) -> tuple[list[tuple[FirstComparison, tuple[str, ...]]], list[FoundCase]]:
     """Labelled pairs with their human reasons, and a case for each that has too few or too many."""
     config = context.config
-    listed = list(labelled(context.examples(), config.max_pairs, ties=False))
+    listed = list(labelled_pairs(context.examples(), config.max_pairs, ties=False))
     given = {pair.key: of_example(pair.example, pair=True) for pair in listed}
     reasons = {key: each.human_reasons for key, each in given.items()}
     if config.decomposer:

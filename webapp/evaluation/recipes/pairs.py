@@ -57,7 +57,9 @@ def pair_of(example: Example) -> FirstComparison | None:
     return FirstComparison(example, responses[first.a], responses[first.b], vote.value, raters)
 
 
-def labelled(examples: Iterable[Example], most: int | None = None, *, ties: bool = True) -> Iterator[FirstComparison]:
+def labelled_pairs(
+    examples: Iterable[Example], most: int | None = None, *, ties: bool = True
+) -> Iterator[FirstComparison]:
     """The pairs with a label, at most `most`; without `ties` only those whose label is a side."""
     count = 0
     for example in examples:
@@ -71,7 +73,7 @@ def labelled(examples: Iterable[Example], most: int | None = None, *, ties: bool
 
 
 def left_out(examples: Iterable[Example], *, ties: bool = True, rubric: bool = False) -> Iterator[FoundCase]:
-    """A case, tagged with the reason, for each example with two responses or more that `labelled` leaves out, or that lacks a needed
+    """A case, tagged with the reason, for each example with two responses or more that `labelled_pairs` leaves out, or that lacks a needed
     rubric."""
     for example in examples:
         pair = pair_of(example)

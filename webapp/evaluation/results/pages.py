@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from webapp.core.forms.formtree import Input, Tree, shown
+from webapp.core.forms.formtree import Input, Tree, as_text
 from webapp.core.forms.model_schemas import schema_of
 from webapp.datasets.queries import examples_by_key
 
@@ -113,7 +113,7 @@ def config_rows(evaluation: Evaluation) -> list[EvaluationConfigRow]:
     """The config by dotted path, with what differs from the recipe's defaults marked."""
     recipe = RECIPES.get(evaluation.recipe)
     if recipe is None:
-        return [EvaluationConfigRow(path, shown(value), "", False) for path, value in evaluation.config.items()]
+        return [EvaluationConfigRow(path, as_text(value), "", False) for path, value in evaluation.config.items()]
     group = sources.fill(evaluation.workspace_id, Tree(schema_of(recipe.schema)).draw(evaluation.config, {}))
     return [
         EvaluationConfigRow(each.path, each.value, each.default, each.changed, _name(each))

@@ -52,7 +52,7 @@ TRAINED_ON: list[Callable[[int, Iterable[int], Iterable[int]], list[DatasetVersi
 
 def newest(workspace_id: int, dataset_id: int) -> DatasetVersion | None:
     """The newest version of one of the workspace's datasets; None if it is archived, gone or has none."""
-    return queries.offered(workspace_id).filter(dataset_id=dataset_id).order_by("-number").first()
+    return queries.offered_versions(workspace_id).filter(dataset_id=dataset_id).order_by("-number").first()
 
 
 def fill(workspace_id: int, group: FormGroup) -> FormGroup:

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 from trainer.config.errors import ConfigInvalid
 from webapp.accounts.access import member, require
 from webapp.core.problems import Problem
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .. import access
 from . import next_grades, services, tasks
@@ -32,7 +32,7 @@ def evaluation_tasks(request: HttpRequest, evaluation_id: int) -> HttpResponseBa
             request.POST.getlist("tag"),
             name=request.POST.get("name", ""),
             kind=request.POST.get("kind", "pairwise"),
-            overlap=whole(request.POST.get("overlap", "2"), 3) or 0,
+            overlap=whole_number(request.POST.get("overlap", "2"), 3) or 0,
         )
     except Problem as problem:
         reasons = "; ".join(problem.fields.values())
@@ -47,7 +47,7 @@ def evaluation_study(request: HttpRequest, evaluation_id: int) -> HttpResponseBa
     """People judge the pairs by either rubric: the project in two arms, which opens."""
     membership = require(request)
     row = access.evaluation_write(membership, evaluation_id)
-    number = whole(request.POST.get("people", "1"), 3) or 0
+    number = whole_number(request.POST.get("people", "1"), 3) or 0
     try:
         project = services.make(membership, row, name=request.POST.get("name", ""), people=number)
     except Problem as problem:
@@ -74,7 +74,7 @@ def evaluation_grade_next(request: HttpRequest, evaluation_id: int) -> HttpRespo
     row = access.evaluation_write(membership, evaluation_id)
     said, problem = request.POST.get("overlap", "1"), ""
     try:
-        next_grades.make(membership, row, overlap=whole(said, 3) or 0)
+        next_grades.make(membership, row, overlap=whole_number(said, 3) or 0)
     except Problem as error:
         problem = " ".join([error.message, *(f"{FIELDS.get(name, name)} {why}." for name, why in error.fields.items())])
     if request.headers.get("HX-Request"):

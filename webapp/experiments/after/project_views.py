@@ -17,7 +17,7 @@ from webapp.annotation import page_context
 from webapp.annotation.models import Project
 from webapp.annotation.publishing import services as publish
 from webapp.core.problems import Problem
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .. import access as runs
 from ..models import Run
@@ -73,7 +73,7 @@ def _likes(membership: Membership, project: Project) -> list[Run]:
 def _added(request: HttpRequest, membership: Membership, project: Project) -> dict[str, str]:
     """Adds the run that the form asks for; returns the problems by field."""
     given = request.POST
-    number = whole(given.get("run", ""), 18)
+    number = whole_number(given.get("run", ""), 18)
     if not number:
         return {"run": "Choose a run."}
     try:

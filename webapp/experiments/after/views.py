@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from trainer.config import RECIPES, ConfigInvalid
 from webapp.accounts.access import member, require
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .. import access as runs
 from ..models import ChainStep
@@ -62,10 +62,10 @@ def _submitted(request: HttpRequest, form: StepForm) -> HttpResponse:
 def chain_evaluate(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """An evaluation of the run's held-out responses, once it has finished."""
     membership = require(request)
-    run, behind = access.behind(membership, run_id, whole(request.POST.get("behind", ""), 12) or 0)
+    run, behind = access.behind(membership, run_id, whole_number(request.POST.get("behind", ""), 12) or 0)
     if run.not_here:
         raise Http404("nothing comes after this run")
-    judge = whole(request.POST.get("judge", ""), 12)
+    judge = whole_number(request.POST.get("judge", ""), 12)
     asked = services.StepAsked(
         kind=ChainStep.Kind.EVALUATION,
         config={"judge": judge} if judge else {},
@@ -86,7 +86,7 @@ def chain_evaluate(request: HttpRequest, run_id: int) -> HttpResponseBase:
 def _also(request: HttpRequest, before: str = "") -> tuple[int, ...]:
     """The other runs that are ticked, or the steps, whose values begin with `before`."""
     ticked = [each.removeprefix(before) for each in request.POST.getlist("also") if each.startswith(before)]
-    return tuple(filter(None, (whole(each, 12) for each in ticked)))
+    return tuple(filter(None, (whole_number(each, 12) for each in ticked)))
 
 
 @member(runs.WRITER)
@@ -94,7 +94,7 @@ def _also(request: HttpRequest, before: str = "") -> tuple[int, ...]:
 @require_http_methods(["GET"])
 def chain_recipe(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """From the choice of a recipe to its form."""
-    access.behind(require(request), run_id, behind := whole(request.GET.get("behind", ""), 12) or 0)
+    access.behind(require(request), run_id, behind := whole_number(request.GET.get("behind", ""), 12) or 0)
     recipe = request.GET.get("recipe", "")
     if recipe not in RECIPES:
         raise Http404("no such recipe")

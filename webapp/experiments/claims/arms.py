@@ -5,7 +5,7 @@ from typing import Any
 
 from trainer.config import RECIPES, ConfigInvalid, FieldProblem, resolve
 from trainer.metrics.claims import Arm, Plan
-from trainer.metrics.claims.plan import merged
+from trainer.metrics.claims.plan import merge_config
 from webapp.accounts.models import Membership
 from webapp.judging import queries as judging
 
@@ -28,7 +28,7 @@ def check(membership: Membership, plan: Plan, shared: Mapping[str, Any]) -> None
 def _problems(membership: Membership, plan: Plan, arm: Arm, shared: Mapping[str, Any]) -> Iterator[FieldProblem]:
     recipe = plan.recipe_of(arm)
     try:
-        config = resolve(recipe, merged(plan.config(arm, shared, 0), {"model": {"name": "of the task"}}))
+        config = resolve(recipe, merge_config(plan.config(arm, shared, 0), {"model": {"name": "of the task"}}))
     except ConfigInvalid as error:
         yield from error.problems
         return
@@ -78,5 +78,5 @@ def _asked(plan: Plan, arm: Arm, model: str, given: dict[str, Any]) -> chains.St
     }
     begins = named.pop(checks.BASE, None) is not None
     if not begins:
-        given = given | {"config": merged(given["config"], {"model": {"name": model}})}
+        given = given | {"config": merge_config(given["config"], {"model": {"name": model}})}
     return chains.StepAsked(kind=ChainStep.Kind.RUN, **given, with_output=begins, judges=named)

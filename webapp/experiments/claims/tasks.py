@@ -140,7 +140,7 @@ def _model(membership: Membership, task: ClaimTask, job: WeightsJob, outcome: di
 def _folder(job: WeightsJob, outcome: dict[str, Any]) -> Path:
     """The folder of the model on this server; what was sent to the artifact store is fetched. Raises Invalid if it is not whole."""
     folder = Path(settings.VAR) / "weights" / str(job.pk) / MODEL
-    if artifact_store.used() and not folder.is_dir():
+    if artifact_store.is_configured() and not folder.is_dir():
         try:
             files = _FILES.validate_python(outcome.get("files"))
         except ValidationError as error:

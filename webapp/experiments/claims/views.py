@@ -19,7 +19,7 @@ from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
 from webapp.core.problems import Problem
 from webapp.core.requests import idempotency
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 from webapp.inference import queries as inference
 
 from .. import access, queries
@@ -179,9 +179,11 @@ class StudyForm:
             return services.launch(
                 self.membership,
                 self.plan.name,
-                dataset=None if self.own else checks.DatasetChoice(id=whole(dataset), version=whole(version, 9)),
+                dataset=None
+                if self.own
+                else checks.DatasetChoice(id=whole_number(dataset), version=whole_number(version, 9)),
                 model=None if self.own else self.model,
-                seeds=whole(self.seeds, 4) or 0,
+                seeds=whole_number(self.seeds, 4) or 0,
                 config=shared,
                 key=self.key,
             )

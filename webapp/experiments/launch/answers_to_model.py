@@ -96,6 +96,6 @@ def _config(version: DatasetVersion, base: str) -> dict[str, Any]:
         "optim": {"schedule": "linear"},
         "evaluation": {"every": STEPS // 4},
     }
-    if not fit.fit(RECIPES[RECIPE], training_counts.counted(version)).held_out:
+    if not fit.fit(RECIPES[RECIPE], training_counts.count_now(version)).held_out:
         config["evaluation"]["max_examples"] = 0
     return config

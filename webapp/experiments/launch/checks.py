@@ -232,7 +232,7 @@ def missing(choice: DatasetChoice) -> str:
 
 
 def _data_problems(recipe: Recipe, config: RecipeConfig | None, version: DatasetVersion) -> Iterator[FieldProblem]:
-    counts = training_counts.counted(version)
+    counts = training_counts.count_now(version)
     wanted = config.evaluation.max_examples if config else 0
     yield from fitting.problems(fitting.fit(recipe, counts, config), version, wanted)
     if config:

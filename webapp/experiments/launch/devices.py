@@ -24,7 +24,7 @@ class Expected:
 def expected() -> Expected:
     """The expected device. After the launch, the page of a run shows the real one."""
     if _elsewhere():
-        there = cluster.known()
+        there = cluster.last_state()
         if there is None:
             return Expected("not known yet", "the Ray cluster has not said what it has")
         card = there.best_card

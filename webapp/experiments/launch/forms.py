@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from django.utils import timezone
 
-from trainer.config import RECIPES, ConfigInvalid, Recipe, RecipeConfig, presets, resolve, stored
+from trainer.config import RECIPES, ConfigInvalid, Recipe, RecipeConfig, load_stored, presets, resolve
 from trainer.config.presets import Preset
 from trainer.config.rewards.expression import ExpressionInvalid, parse
 from trainer.config.sections.phases import Line
@@ -21,7 +21,7 @@ from webapp.core.forms.initial import set_at_path
 from webapp.core.forms.model_schemas import schema_of
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.requests import idempotency
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import training_counts
 from webapp.inference import queries as inference
@@ -89,7 +89,7 @@ class RunForm:
     def of_run(cls, membership: Membership, run: Run, start_step: int = 0) -> "RunForm":
         """The form filled in to run `run` again, or to continue from one of its checkpoints: from the last, for as many steps again."""
         version = run.data
-        raw = stored(run.recipe, run.config)
+        raw = load_stored(run.recipe, run.config)
         if start_step >= raw["steps"]:
             raw = raw | {"steps": raw["steps"] + start_step}
         return cls(
@@ -113,7 +113,7 @@ class RunForm:
         form.not_before, form.retries = post.get("not_before", "")[:40], post.get("retries", form.retries)[:10]
         form.limits = TypedLimits.posted(form.recipe, post)
         form.dataset, form.key = post.get("dataset", ""), post.get("key", "")[:64] or form.key
-        form.start_step = (whole(post.get("start_step", ""), 9) or 0) if forked_from else 0
+        form.start_step = (whole_number(post.get("start_step", ""), 9) or 0) if forked_from else 0
         form.as_json, form.json_text = post.get("mode") == "json", post.get("json", "")
         form.raw = form._read_json() if form.as_json else form.tree.read(post)
         form.filled = _filled(post.get("filled", ""))
@@ -136,7 +136,7 @@ class RunForm:
     @cached_property
     def group(self) -> FormGroup:
         parent = self.forked_from
-        base = stored(parent.recipe, parent.config) if parent else None
+        base = load_stored(parent.recipe, parent.config) if parent else None
         drawn = pickers.fill(self.membership.workspace_id, self.tree.draw(self.raw, self.problems, base), self._recipe)
         opened = self._recipe.opened
         drawn.groups.sort(key=lambda group: opened.index(group.path) if group.path in opened else len(opened))
@@ -324,7 +324,7 @@ class RunForm:
 
     def _tries(self) -> int:
         """The typed number of retries; an error in it is a problem."""
-        count = whole(self.retries.strip() or str(RETRIES), 4)
+        count = whole_number(self.retries.strip() or str(RETRIES), 4)
         if count is None or count > retries.MOST:
             self.problems[retries.FIELD] = f"must be a whole number between 0 and {retries.MOST}"
         return RETRIES if count is None else count
@@ -382,7 +382,7 @@ class RunForm:
 
     def _choice(self) -> checks.DatasetChoice:
         dataset, _, version = self.dataset.partition(":")
-        which, number = whole(dataset), whole(version, 9)
+        which, number = whole_number(dataset), whole_number(version, 9)
         return (
             checks.DatasetChoice() if which is None or number is None else checks.DatasetChoice(which, version=number)
         )
@@ -419,7 +419,7 @@ class RunForm:
                 items.append(item)
         elif verb in ("remove", "up", "down"):
             parent, _, place = path.rpartition(".")
-            items, index = _list_at(self.raw, parent), whole(place)
+            items, index = _list_at(self.raw, parent), whole_number(place)
             if items is not None and index is not None and index < len(items):
                 _move(items, index, verb)
 

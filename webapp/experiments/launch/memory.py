@@ -119,7 +119,7 @@ def on_processors(config: RecipeConfig, model: RegisteredModel) -> int | None:
 
 def device() -> Device | None:
     """The device on which the cluster would put a run: a GPU if it has some, else its largest machine. None if it is not known."""
-    there = cluster.known()
+    there = cluster.last_state()
     if there is None:
         return None
     if there.gpus:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webapp.core.problems import Invalid
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from ..lifecycle import early_stop, token_limit, typed_early_stop
 from ..lifecycle.limits import RunLimits
@@ -94,7 +94,7 @@ class TypedLimits:
 
     def _tokens(self) -> int | None:
         text = self.tokens.strip().replace(",", "")
-        found = whole(text, 15) if text else None
+        found = whole_number(text, 15) if text else None
         if text and not found:
             self.problems["tokens"] = "must be a whole number above 0; empty: no limit"
         return found

@@ -10,7 +10,7 @@ from trainer.config import RECIPES, ConfigInvalid
 from webapp.accounts.access import member, require
 from webapp.annotation import access as annotation
 from webapp.core.problems import Problem
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .. import access
 from ..outputs import starting_points
@@ -50,7 +50,7 @@ def run_fork(request: HttpRequest, run_id: int) -> HttpResponseBase:
         return redirect("run", run_id)
     if request.method == "POST":
         return submitted(request, RunForm.posted(membership, request.POST, forked_from=run))
-    start = whole(request.GET.get("step", ""), 9) or 0
+    start = whole_number(request.GET.get("step", ""), 9) or 0
     if start and not any(each.step == start for each in starting_points.checkpoints(run)):
         messages.info(
             request,

@@ -77,7 +77,7 @@ def _of_runs(runs: Iterable[Run]) -> list[Claimant]:
 
 
 def _of_run(run: Run, expects: bool) -> Claimant:
-    asks = resources.asked(run, expects)
+    asks = resources.requested_resources(run, expects)
     return Claimant(run.experiment.workspace_id, run.attempt_at, asks, run=run, expected=expects)
 
 

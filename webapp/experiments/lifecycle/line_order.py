@@ -44,7 +44,7 @@ class Free:
 
     def __init__(self) -> None:
         self.there, self.lost = resources.of_cluster(), resources.lost_gpus()
-        found = cluster.known()
+        found = cluster.last_state()
         self._nodes = found.nodes if found and not self.lost and settings.MAX_RUNNING_RUNS is not None else ()
         self._of_jobs = weights_resources.taken_resources().gpus
         taken = resources.taken_resources()

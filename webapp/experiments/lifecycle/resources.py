@@ -16,7 +16,7 @@ from enum import Enum
 from math import ceil
 from typing import NamedTuple
 
-from trainer.config import ConfigInvalid, FieldProblem, RecipeConfig, resolve, stored
+from trainer.config import ConfigInvalid, FieldProblem, RecipeConfig, load_stored, resolve
 from trainer.contracts.plurals import counted
 from webapp.accounts.administration import quotas
 from webapp.core.distributed import cluster
@@ -67,13 +67,13 @@ _known: dict[tuple[int, int, datetime], RunResources] = {}
 
 def has() -> int:
     """GPUs of the cluster; 0 also if nothing is known of it."""
-    there = cluster.known()
+    there = cluster.last_state()
     return there.gpus if there else 0
 
 
 def of_cluster() -> JobResources:
     """The resources that the cluster may give away; 0 of what is not known. Memory is known only if all machines say how much they have."""
-    found = cluster.known()
+    found = cluster.last_state()
     if found is None:
         return JobResources()
     lends = [node.lends for node in found.nodes]
@@ -101,7 +101,7 @@ def own(run: Run) -> JobResources:
     return _both(run).own
 
 
-def asked(run: Run, expects: bool = False) -> JobResources:
+def requested_resources(run: Run, expects: bool = False) -> JobResources:
     """The resources of the whole run, with its GPUs even if there are none. A config that this version cannot read asks for one GPU.
     `expects`: with the memory that it is expected to need, if it reserves none."""
     whole = _both(run).whole
@@ -119,7 +119,7 @@ def _both(run: Run) -> RunResources:
         if len(_known) >= KEPT:
             _known.clear()
         try:
-            _known[key] = of_config(resolve(run.recipe, stored(run.recipe, run.config)))
+            _known[key] = of_config(resolve(run.recipe, load_stored(run.recipe, run.config)))
         except ConfigInvalid:
             _known[key] = RunResources(JobResources(gpus=1), JobResources(gpus=1))
     return _known[key]
@@ -138,7 +138,7 @@ def taken_resources(but: Run | None = None) -> JobResources:
     runs = Run.objects.filter(state__in=RUNNING).exclude(recipe=LOGGED).defer("config")
     mine = together.process(but) if but else ""
     expects = expects_memory()
-    others = (asked(run, expects) for run in together.by_process(runs) if together.process(run) != mine)
+    others = (requested_resources(run, expects) for run in together.by_process(runs) if together.process(run) != mine)
     jobs = weights_resources.taken_resources(expects)
     return sum(others, JobResources(jobs.cpus, ceil(jobs.gpus), jobs.memory_bytes))
 
@@ -148,7 +148,7 @@ def held_shares() -> defaultdict[int, float]:
     found = defaultdict(float, {key: each.gpus for key, each in weights_resources.by_workspace().items()})
     rows = Run.objects.filter(state__in=RUNNING).exclude(recipe=LOGGED).select_related("experiment").defer("config")
     for run in together.by_process(rows):
-        found[run.experiment.workspace_id] += asked(run).gpus
+        found[run.experiment.workspace_id] += requested_resources(run).gpus
     return found
 
 
@@ -170,7 +170,7 @@ def problems(workspace_id: int, config: RecipeConfig) -> Iterator[FieldProblem]:
 
 def _too_large(asked: RunResources) -> Iterator[FieldProblem]:
     """Problems of a run for whose own process no machine is large enough, or which asks for more processors than all machines have."""
-    found = cluster.known()
+    found = cluster.last_state()
     if found is None or not (asked.whole.cpus or asked.whole.memory_bytes):
         return
     cpus, lends = max(node.cpus for node in found.nodes), max(node.lends for node in found.nodes)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from webapp.core.problems import Invalid
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .early_stop import EarlyStop
 
@@ -23,7 +23,7 @@ def read(typed: Mapping[str, str]) -> EarlyStop | None:
     if not metric:
         return None
     problems = {}
-    count = whole(patience.replace(",", ""), 6)
+    count = whole_number(patience.replace(",", ""), 6)
     if count is None:
         problems["patience"] = "must be a whole number above 0"
     try:

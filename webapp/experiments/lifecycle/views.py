@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 from trainer.config import ConfigInvalid
 from webapp.accounts.access import member, require
 from webapp.core.problems import Problem
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .. import access
 from ..models import Run
@@ -63,7 +63,9 @@ def run_extend(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """More steps for a run that is over; a second press finds it under way."""
     membership = require(request)
     try:
-        services.extend(membership, access.run_write(membership, run_id), whole(request.POST.get("steps", ""), 9) or 0)
+        services.extend(
+            membership, access.run_write(membership, run_id), whole_number(request.POST.get("steps", ""), 9) or 0
+        )
     except ConfigInvalid as error:
         messages.error(request, "; ".join(problem.message for problem in error.problems))
     except Problem as problem:
@@ -115,7 +117,7 @@ def run_tokens(request: HttpRequest, run_id: int) -> HttpResponseBase:
     membership = require(request)
     run = access.run_write(membership, run_id)
     text = request.POST.get("tokens", "").strip().replace(",", "")
-    limit = whole(text, 15) if text else None
+    limit = whole_number(text, 15) if text else None
     if text and not limit:
         messages.error(request, "The token limit is a whole number above 0, such as 5,000,000; empty lifts it.")
         return redirect("run", run_id)

@@ -41,10 +41,10 @@ def _on_gpu(run: Run) -> bool | None:
 def _gpus(run: Run) -> float | None:
     """The GPUs that Ray has set aside for the run. Runs that train in one process share its GPUs in equal parts. None: the cluster is not
     known, or it had GPUs that are gone."""
-    there = cluster.known()
+    there = cluster.last_state()
     if there is None or (not there.gpus and cluster.had()):
         return None
     if not there.gpus:
         return 0.0
     guests = Run.objects.filter(carried_by=together.process(run), state__in=ALIVE).exclude(pk=run.pk).count()
-    return resources.asked(run).gpus / (1 + guests + bool(run.carried_by))
+    return resources.requested_resources(run).gpus / (1 + guests + bool(run.carried_by))

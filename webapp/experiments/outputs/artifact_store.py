@@ -137,5 +137,5 @@ def prune(run_id: int) -> None:
 
 def remove(run_id: int) -> None:
     """Removes all files of a deleted run. Raises StoreAway."""
-    if artifact_store.used():
+    if artifact_store.is_configured():
         artifact_store.remove(f"runs/{run_id}")

@@ -39,7 +39,7 @@ def hold(source: Artifact) -> None:
         raise Conflict(f"The checkpoint of step {source.step} was just deleted by the rule.", code="no_checkpoint")
     if not source.files:
         return
-    if not artifact_store.used():
+    if not artifact_store.is_configured():
         raise Conflict("The checkpoint is in object storage, but ARTIFACT_STORE is not set.", code="no_checkpoint")
     if not Artifact.objects.filter(id=source.id).exclude(files=[]).exists():
         raise Conflict(f"The checkpoint of step {source.step} was just replaced by a newer one.", code="no_checkpoint")

@@ -8,7 +8,7 @@ from typing import Any
 
 from trainer.config import RECIPES, ConfigInvalid, resolve
 from webapp.datasets.leakage import leaks
-from webapp.datasets.leakage.near_leaks import VersionPair, near
+from webapp.datasets.leakage.near_leaks import VersionPair, near_leaks_of
 from webapp.datasets.models import DatasetVersion
 from webapp.evaluation.sources.registry import TRAINED_ON
 from webapp.inference.models import RegisteredModel
@@ -46,7 +46,7 @@ def leaking(workspace_id: int, version: DatasetVersion, recipe: str, raw: dict[s
     seen = versions(workspace_id, _named(workspace_id, recipe, raw))
     others = [each for each in seen if each != version]
     told = leaks.of(version)
-    alike = near(VersionPair(each, version) for each in others)
+    alike = near_leaks_of(VersionPair(each, version) for each in others)
     return {"leaks": told["leaks"] + leaks.leaks_of_training(version, others), "near": told["near"] + alike}
 
 

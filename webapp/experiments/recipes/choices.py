@@ -3,7 +3,7 @@
 from django.db.models import QuerySet
 
 from trainer.config import Recipe
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 from webapp.datasets import queries
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import training_counts
@@ -16,7 +16,7 @@ MOST_TRIED = 50  # datasets looked at for one that fits
 
 def versions(workspace_id: int, keep: DatasetVersion | None = None) -> QuerySet[DatasetVersion]:
     """The versions to choose from, and `keep`: by name, newest first."""
-    return queries.offered(workspace_id, keep).order_by("dataset__name", "-number")
+    return queries.offered_versions(workspace_id, keep).order_by("dataset__name", "-number")
 
 
 def named_version(workspace_id: int, text: str) -> DatasetVersion | None:
@@ -25,7 +25,7 @@ def named_version(workspace_id: int, text: str) -> DatasetVersion | None:
     rows = DatasetVersion.objects.filter(dataset__workspace_id=workspace_id).select_related("dataset")
     rows = rows.order_by("dataset__name", "-number")
     dataset, _, number = text.partition(":")
-    if (which := whole(dataset)) is not None and (version := whole(number, 9)) is not None:
+    if (which := whole_number(dataset)) is not None and (version := whole_number(number, 9)) is not None:
         return rows.filter(dataset_id=which, number=version).first()
     named = rows.filter(dataset__name=text).first() if text else None
     return named or (rows.filter(dataset_id=which).first() if which is not None and not number else None)
@@ -33,7 +33,7 @@ def named_version(workspace_id: int, text: str) -> DatasetVersion | None:
 
 def newest_version(workspace_id: int) -> DatasetVersion | None:
     """The newest version of the newest dataset."""
-    rows = queries.offered(workspace_id)
+    rows = queries.offered_versions(workspace_id)
     return rows.order_by("-dataset_id", "-number").first()
 
 
@@ -43,7 +43,7 @@ def fitting_version(workspace_id: int, recipe: Recipe) -> DatasetVersion | None:
 
     Large versions that are not counted yet are skipped.
     """
-    newest = queries.offered(workspace_id)
+    newest = queries.offered_versions(workspace_id)
     rows = list(newest.order_by("-dataset_id", "-number").distinct("dataset_id")[:MOST_TRIED])
     budget, second = training_counts.AT_ONCE, None
     plain = recipe.schema.model_validate({})
@@ -52,7 +52,7 @@ def fitting_version(workspace_id: int, recipe: Recipe) -> DatasetVersion | None:
             budget -= row.counts.get("examples", 0)
             if budget < 0:
                 continue
-        counts = training_counts.counted(row)
+        counts = training_counts.count_now(row)
         if (found := fit(recipe, counts)).ok and found.held_out:
             if not any(plain.data_problems(counts)):
                 return row

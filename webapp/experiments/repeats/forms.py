@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from webapp.core.problems import Invalid
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from ..lifecycle import utc_times
 from .rhythm import WEEKDAYS, Rhythm
@@ -50,7 +50,7 @@ class RepeatForm:
         wrong = {}
         hours = at = ends_at = None
         if self.rhythm == HOURS:
-            hours = whole(self.every_hours, 5)
+            hours = whole_number(self.every_hours, 5)
             if hours is None:
                 wrong["every_hours"] = "enter a whole number"
         else:

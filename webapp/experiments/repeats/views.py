@@ -15,7 +15,7 @@ from webapp.accounts.models import Membership
 from webapp.core.pages import confirmation
 from webapp.core.problems import Problem
 from webapp.core.requests import idempotency
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .. import access
 from ..models import Run
@@ -58,14 +58,14 @@ def _runs(membership: Membership, form: RepeatForm) -> list[Run]:
     rows = Run.objects.with_names().filter(experiment__workspace_id=membership.workspace_id, recipe__in=list(RECIPES))
     rows = rows.exclude(state=Run.State.DRAFT).defer("config").order_by("-pk")
     newest = list(rows[:MOST_RUNS])
-    chosen = whole(form.run, 18)
+    chosen = whole_number(form.run, 18)
     found = rows.filter(pk=chosen).first() if chosen and all(run.pk != chosen for run in newest) else None
     return [found, *newest] if found else newest
 
 
 def _added(membership: Membership, form: RepeatForm) -> bool:
     """Whether the run is repeated now; else the form has its problems."""
-    number = whole(form.run, 18)
+    number = whole_number(form.run, 18)
     if not number:
         form.problems = {"run": "Choose a run."}
         return False

@@ -12,7 +12,7 @@ from trainer.contracts.rollout_examples import LEFT_OUT, FilterStep, SampledResp
 from trainer.rewards.rejection import form_fault, problems, share_right
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 from webapp.datasets.ingest import services as imports
 from webapp.datasets.ingest.generated_files import SOURCES, Heard
 from webapp.datasets.models import DatasetVersion, ImportJob
@@ -150,7 +150,7 @@ def _decimal(form: Mapping[str, str], name: str) -> float | None:
 
 def _number(form: Mapping[str, str], name: str) -> int | None:
     text = form.get(name, "").strip()
-    number = whole(text, 9) if text else None
+    number = whole_number(text, 9) if text else None
     if text and number is None:
         raise Invalid("This is not a whole number.", {name: "must be a whole number, or empty"})
     return number

@@ -7,7 +7,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from webapp.accounts.access import member, require
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .. import access
 from . import episodes, serializers
@@ -21,7 +21,7 @@ PAGE = 100
 def rollout_episode(request: HttpRequest, run_id: int, rollout_id: int) -> HttpResponseBase:
     """Opens at the turn that the address names, counted from 1. The page asks the API for the others."""
     rollout = access.rollout_read(require(request), run_id, rollout_id)
-    start = ((whole(request.GET.get("turn", ""), 9) or 1) - 1) // PAGE * PAGE
+    start = ((whole_number(request.GET.get("turn", ""), 9) or 1) - 1) // PAGE * PAGE
     back = f"?step={rollout.step}&phase={rollout.phase}&group={rollout.group}"
     context = {
         "run": rollout.run,

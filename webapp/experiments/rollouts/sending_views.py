@@ -19,7 +19,7 @@ from webapp.annotation import kinds
 from webapp.annotation.models import Project
 from webapp.annotation.projects import receiving
 from webapp.core.problems import Invalid, Problem
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .. import access
 from ..models import Rollout, Run
@@ -90,7 +90,7 @@ class SendForm:
     @property
     def back(self) -> str:
         """The rollouts from which the person came."""
-        step = whole(self.sent.get("step", ""))
+        step = whole_number(self.sent.get("step", ""))
         where = {"step": "all" if step is None else step, "phase": self.sent.get("phase", "train")}
         return f"{reverse('run_tab', args=[self.run.pk, 'rollouts'])}?{urlencode(where)}"
 
@@ -123,12 +123,12 @@ class SendForm:
             fields = {".".join(map(str, each["loc"])): each["msg"] for each in error.errors(include_url=False)}
             raise Invalid("The filters cannot be read.", fields) from None
         sort: Any = self.sent.get("sort") if self.sent.get("sort") in ORDERS else None
-        return sending.listed(self.run, wanted, sort, whole(self.most, 6) or 0)
+        return sending.listed(self.run, wanted, sort, whole_number(self.most, 6) or 0)
 
 
 def _group(sent: QueryDict) -> ChosenGroup:
-    step, group = whole(sent.get("step", ""), 9), whole(str(sent["group"]), 9)
-    index = [whole(str(each), 9) for each in sent.getlist("index")]
+    step, group = whole_number(sent.get("step", ""), 9), whole_number(str(sent["group"]), 9)
+    index = [whole_number(str(each), 9) for each in sent.getlist("index")]
     if step is None or group is None or None in index:
         raise Invalid("There is no such rollout.", {"groups": "step, group and index must be whole numbers"})
     return ChosenGroup(step, sent.get("phase", "train")[:8], group, tuple(each for each in index if each is not None))
@@ -153,7 +153,7 @@ def run_rollouts_annotate(request: HttpRequest, run_id: int) -> HttpResponseBase
 
 
 def _to_project(request: HttpRequest, run: Run, form: SendForm) -> HttpResponseBase:
-    project_id = whole(request.POST.get("to", ""))
+    project_id = whole_number(request.POST.get("to", ""))
     known = {each.pk: choice.prepared for choice in form.choices for each in choice.projects}
     if project_id is None or project_id not in known:
         raise Invalid("The rollouts cannot be sent there.", {"project": "choose a project, or a new one"})

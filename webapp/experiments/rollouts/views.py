@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods
 from trainer.contracts.rollout_examples import LEFT_OUT, FilterStep, SampledResponse
 from webapp.accounts.access import member, require
 from webapp.core.problems import Problem
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .. import access
 from ..models import Run
@@ -150,7 +150,7 @@ def _note(form: Form, problem: Problem) -> None:
 
 
 def _context(run: Run, form: Form, sent: QueryDict) -> dict[str, Any]:
-    show, page = sent.get("show", ""), whole(sent.get("page", ""), 6) or 0
+    show, page = sent.get("show", ""), whole_number(sent.get("page", ""), 6) or 0
     steps = {step.key: step for step in form.preview.steps} if form.preview else {}
     rows = [
         FilterRow(

@@ -10,7 +10,7 @@ from trainer.contracts import RunState
 from webapp.accounts.access import require
 from webapp.core.database.paging import Limit, page
 from webapp.core.problems import Invalid
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 from webapp.core.requests.strict_query import OneOf
 
 from .. import access, serializers
@@ -58,7 +58,7 @@ def compare(
 ) -> dict[str, Any]:
     """`ids`: up to 8 runs, separated by commas; `keys` and `key`: metric keys, by default what their recipes show on top."""
     membership = require(request)
-    wanted = list(dict.fromkeys(whole(part.strip()) for part in ids.split(",") if part.strip()))
+    wanted = list(dict.fromkeys(whole_number(part.strip()) for part in ids.split(",") if part.strip()))
     if not 1 <= len(wanted) <= MAX_COMPARED or None in wanted:
         raise Invalid("These runs cannot be compared.", {"ids": f"1 to {MAX_COMPARED} run ids, separated by commas"})
     rows = [access.run_read(membership, run_id) for run_id in wanted if run_id is not None]

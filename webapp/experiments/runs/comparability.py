@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase as fnmatch
 from functools import cache
 
 from trainer.config.recipe import Recipe
-from webapp.core.forms.formtree import flattened, shown
+from webapp.core.forms.formtree import as_text, flatten
 
 from .. import recipe_metrics
 from ..models import Run
@@ -39,8 +39,8 @@ def _way(run: Run) -> Way:
 
 def _settings(recipe: Recipe, run: Run) -> Way:
     found = {
-        path: shown(value)
-        for path, value in flattened(run.config).items()
+        path: as_text(value)
+        for path, value in flatten(run.config).items()
         if _measures(path, tuple(recipe.measured_by))
     }
     held_out = run.data.counts.get("heldout")

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from webapp.core.forms.formtree import flattened
+from webapp.core.forms.formtree import flatten
 
 
 def config_diff(configs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The dotted paths whose values are not equal in all `configs`, sorted."""
-    flat = [flattened(config) for config in configs]
+    flat = [flatten(config) for config in configs]
     found = []
     for path in sorted(set().union(*flat)):
         values = [config.get(path) for config in flat]

@@ -6,7 +6,7 @@ from typing import Any
 
 from trainer.config import RECIPES
 from trainer.config.recipe import Metric
-from webapp.core.forms.formtree import Tree, flattened, shown
+from webapp.core.forms.formtree import Tree, as_text, flatten
 from webapp.core.forms.model_schemas import schema_of
 from webapp.core.network.addresses import public_url
 
@@ -39,16 +39,16 @@ class Stat:
 def config_rows(run: Run) -> list[ConfigRow]:
     """The resolved config by dotted path; `changed` if it differs from the recipe's default."""
     recipe = RECIPES.get(run.recipe)
-    defaults = flattened(Tree(schema_of(recipe.schema)).defaults(run.config)) if recipe else {}
+    defaults = flatten(Tree(schema_of(recipe.schema)).defaults(run.config)) if recipe else {}
     place = {path: i for i, path in enumerate(defaults)}  # Postgres keeps JSON keys in an order of its own
     section = {path.split(".")[0]: i for path, i in reversed(place.items())}
-    flat = flattened(run.config)
+    flat = flatten(run.config)
     order = sorted(
         flat, key=lambda path: (section.get(path.split(".")[0], len(place)), place.get(path, len(place)), path)
     )
     return [
         ConfigRow(
-            path, shown(flat[path]), shown(defaults.get(path)), path not in defaults or defaults[path] != flat[path]
+            path, as_text(flat[path]), as_text(defaults.get(path)), path not in defaults or defaults[path] != flat[path]
         )
         for path in order
     ]

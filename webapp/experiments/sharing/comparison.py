@@ -7,7 +7,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from ..models import SharedRun, ShareLink
 from ..table.compare_api import written
@@ -26,7 +26,7 @@ def page(request: HttpRequest, opened: OpenedLink) -> HttpResponse:
 @opens(COMPARISON)
 def compare(request: HttpRequest, opened: OpenedLink) -> HttpResponse:
     """`?baseline=` is the place of a run, 0 for none."""
-    return written(comparison_contents.comparison(opened, whole(request.GET.get("baseline", ""))))
+    return written(comparison_contents.comparison(opened, whole_number(request.GET.get("baseline", ""))))
 
 
 @opens(COMPARISON)

@@ -16,7 +16,7 @@ UNLIKE = "measured in another way than most of the others"
 
 def comparison(opened: OpenedLink, baseline: int | None) -> dict[str, Any]:
     """As `compare_api.told`, but each run has its place, from 1, for its id. `baseline` is such a place; 0: none; None: the link's."""
-    found = comparing.compared(opened.link.workspace_id, opened.runs, shown=value)
+    found = comparing.compare_runs(opened.link.workspace_id, opened.runs, shown=value)
     places = _places(opened)
     chosen = (
         {place: run_id for run_id, place in places.items()}.get(baseline) if baseline is not None else opened.baseline

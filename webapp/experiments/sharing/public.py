@@ -14,7 +14,7 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_GET
 
 from webapp.core.problems import error_body
-from webapp.core.requests.limits import TooMany, measured, seconds_to_wait
+from webapp.core.requests.limits import TooMany, count_seconds, seconds_to_wait
 
 from . import access, kinds, services
 from .access import NothingShared, OpenedLink
@@ -64,7 +64,7 @@ def _opened(
     opened = access.opened_by(secret)
     if shows not in ("", opened.link.shows):
         raise NothingShared
-    with measured(f"link-{opened.link.pk}"):
+    with count_seconds(f"link-{opened.link.pk}"):
         return view(request, opened, **named)
 
 

@@ -15,7 +15,7 @@ from webapp.accounts.models import Membership, Role
 from webapp.core.database.paging import page
 from webapp.core.pages import confirmation
 from webapp.core.problems import Invalid, Problem
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from ..models import Run, ShareLink
 from ..table import comparing
@@ -57,13 +57,13 @@ def share_new(request: HttpRequest) -> HttpResponseBase:
 
 
 def _one_of(runs: list[Run], text: str) -> int | None:
-    number = whole(text)
+    number = whole_number(text)
     return number if number in {run.pk for run in runs} else None
 
 
 def _about(membership: Membership, runs: list[Run]) -> dict[str, Any]:
     """Shows a comparison as strangers will see it, before it is shared."""
-    found = comparing.compared(membership.workspace_id, runs, [], comparison_contents.value)
+    found = comparing.compare_runs(membership.workspace_id, runs, [], comparison_contents.value)
     paths = [row["path"] for row in found.config]
     hidden = [row["path"] for row in found.config if comparison_contents.HIDDEN in row["values"]]
     return {

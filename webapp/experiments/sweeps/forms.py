@@ -13,7 +13,7 @@ from webapp.accounts.models import Membership
 from webapp.core.forms.formtree import Input
 from webapp.core.problems import Problem
 from webapp.core.requests import idempotency
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from ..launch.typed_limits import LABELS, TypedLimits
 from ..lifecycle.limits import NONE
@@ -63,7 +63,7 @@ class AxisRow:
         ends = RANGE.match(self.text)
         if ends and self.key and self.key.kind in ("int", "float"):
             low, high = (keys.read(self.key, end) for end in ends.groups())
-            points = whole(self.points, 4) if self.points.strip() else None
+            points = whole_number(self.points, 4) if self.points.strip() else None
             return {"path": self.path, "low": low, "high": high, "scale": self.scale, "points": points}
         texts = [each for each in self.text.split(",") if each.strip()]
         values = [keys.read(self.key, each) if self.key else each for each in texts]
@@ -107,12 +107,12 @@ class SweepForm:
         form.key = post.get("key", "")[:64] or form.key
         form.given = {name: post.get(name, usual)[:200] for name, usual in (NUMBERS | WORDS).items()}
         form.limits = TypedLimits.posted(base.recipe, post)
-        count = min(whole(post.get("rows", ""), 2) or 1, checking.MOST_AXES)
+        count = min(whole_number(post.get("rows", ""), 2) or 1, checking.MOST_AXES)
         form.rows = [form._row(post, place) for place in range(count)]
         verb, _, place = post.get("action", "").partition(":")
         if verb == "add" and count < checking.MOST_AXES:
             form.rows.append(AxisRow(count))
-        elif verb == "remove" and (at := whole(place, 2)) is not None:
+        elif verb == "remove" and (at := whole_number(place, 2)) is not None:
             form.rows = [row for row in form.rows if row.place != at] or [AxisRow(0)]
         for i, row in enumerate(form.rows):
             row.place = i
@@ -215,12 +215,12 @@ class SweepForm:
 
     @property
     def rungs(self) -> list[int]:
-        first, factor = (whole(self.given[name], 9) or 0 for name in ("first_rung", "factor"))
+        first, factor = (whole_number(self.given[name], 9) or 0 for name in ("first_rung", "factor"))
         return choosing.rungs(first, factor, self.config["steps"]) if 2 <= factor <= 10 else []
 
     def wish(self, rows: list[AxisRow]) -> Wish:
         numbers: dict[str, Any] = {
-            name: -1 if (n := whole(self.given[name].strip(), 10)) is None else n for name in NUMBERS
+            name: -1 if (n := whole_number(self.given[name].strip(), 10)) is None else n for name in NUMBERS
         }
         words: dict[str, Any] = {name: self.given[name] for name in WORDS}
         words["together"] = bool(words["together"])

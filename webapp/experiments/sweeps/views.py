@@ -13,7 +13,7 @@ from trainer.config import ConfigInvalid
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
 from webapp.core.problems import Problem
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .. import access, queries, recipe_metrics
 from ..models import Sweep
@@ -140,7 +140,7 @@ def sweep_resume(request: HttpRequest, sweep_id: int) -> HttpResponseBase:
 @member(access.WRITER)
 @require_POST
 def sweep_add(request: HttpRequest, sweep_id: int) -> HttpResponseBase:
-    trials = whole(request.POST.get("trials", "").strip(), 5) or 0
+    trials = whole_number(request.POST.get("trials", "").strip(), 5) or 0
     return _changed(request, sweep_id, lambda membership, row: services.add(membership, row, trials))
 
 

@@ -164,7 +164,7 @@ def chosen(membership: Membership, ids: list[int], query: str | None) -> list[in
     if query is None:
         return queries.ids_of(membership, ids)
     try:
-        found = list(queries.found(membership, query).values_list("pk", flat=True)[: services.MAX_AT_ONCE + 1])
+        found = list(queries.find_runs(membership, query).values_list("pk", flat=True)[: services.MAX_AT_ONCE + 1])
     except QueryProblem as problem:
         raise queries.invalid_query(problem) from problem
     if len(found) > services.MAX_AT_ONCE:

@@ -11,7 +11,7 @@ from trainer.metrics.estimate import Estimate
 from webapp.accounts.access import require
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .. import access as runs_access
 from ..charts import axes
@@ -140,7 +140,7 @@ def compare(
     of `keys` and `key`."""
     membership = runs_access.may_read(require(request))
     runs = chosen(membership, ids, q)
-    found = comparing.compared(membership.workspace_id, runs, keys_of(joined, each))
+    found = comparing.compare_runs(membership.workspace_id, runs, keys_of(joined, each))
     return written(told(found, baseline))
 
 
@@ -213,12 +213,14 @@ def chosen(membership: Membership, ids: str, query: str | None) -> list[Run]:
     if query is not None:
         try:
             wanted = list(
-                queries.found(membership, query).order_by("-pk").values_list("pk", flat=True)[: comparing.MOST_RUNS + 1]
+                queries.find_runs(membership, query)
+                .order_by("-pk")
+                .values_list("pk", flat=True)[: comparing.MOST_RUNS + 1]
             )
         except QueryProblem as problem:
             raise queries.invalid_query(problem) from problem
     else:
-        numbers = [whole(part.strip()) for part in ids.split(",") if part.strip()]
+        numbers = [whole_number(part.strip()) for part in ids.split(",") if part.strip()]
         wanted = list(dict.fromkeys(number for number in numbers if number is not None))
         if len(wanted) != len(set(numbers)):
             raise Invalid("These runs cannot be compared.", {"ids": "run ids, separated by commas"})

@@ -70,7 +70,7 @@ class RunComparison:
         return list(dict.fromkeys(run.recipe for run in self.runs))
 
 
-def compared(
+def compare_runs(
     workspace_id: int,
     runs: Sequence[Run],
     keys: Sequence[str] | None = None,

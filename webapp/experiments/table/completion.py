@@ -12,7 +12,7 @@ from webapp.inference.models import RegisteredModel
 from ..models import Experiment, Run
 from . import columns, queries
 from .conditions import FIELDS, IS
-from .language import quoted
+from .language import quote_text
 from .models import RunColumn, RunValue
 
 MOST = 12
@@ -65,7 +65,7 @@ def suggestions(membership: Membership, query: str, at: int) -> list[Suggestion]
         name = found["name"].strip('"')
         start = found.start("value")
         values = _values(membership, name, found["value"].removeprefix('"').replace('""', '"').lower())
-        return [Suggestion(quoted(value), "", start, at) for value in values[:MOST]]
+        return [Suggestion(quote_text(value), "", start, at) for value in values[:MOST]]
     start, typed = found.start("name"), found["name"].strip('"').lower()
     return [Suggestion(f"{text}{sign}", hint, start, at) for text, sign, hint in _names(membership, typed)[:MOST]]
 
@@ -84,11 +84,13 @@ def _names(membership: Membership, typed: str) -> list[tuple[str, str, str]]:
         rows.filter(path__icontains=bare).order_by("source", "path").values_list("source", "path")[:400]
     ):
         if source == columns.Source.CONFIG:
-            known.append((quoted(f"config.{path}"), "", "config"))
+            known.append((quote_text(f"config.{path}"), "", "config"))
         else:
             metric = columns.declared_metrics().get(path)
-            known.append((quoted(path), "", metric.label if metric else "metric, last value"))
-            known += [(quoted(f"{each}({path})"), "", "metric") for each in ("max", "min") if typed.startswith(each)]
+            known.append((quote_text(path), "", metric.label if metric else "metric, last value"))
+            known += [
+                (quote_text(f"{each}({path})"), "", "metric") for each in ("max", "min") if typed.startswith(each)
+            ]
     fitting = [each for each in known if typed in each[0].lower()]
     return sorted(fitting, key=lambda each: not each[0].lower().lstrip('"').startswith(typed))
 

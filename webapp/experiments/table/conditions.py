@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
 from webapp.accounts.models import Membership
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from ..models import ACTIVE, OVER, Experiment, Run, SweepRun
 from . import columns
@@ -83,7 +83,7 @@ def _words(reader: _Reader, text: str) -> Q:
     named = Experiment.objects.filter(workspace_id=reader.membership.workspace_id, name__icontains=text)
     found = Q(name__icontains=text) | Q(group__icontains=text) | Q(experiment__in=named.values("pk"))
     found |= Q(model__in=_models(reader, text)) | Q(dataset_version__in=_versions(reader, text))
-    number = whole(text.lower().removeprefix("run").strip(), 9)
+    number = whole_number(text.lower().removeprefix("run").strip(), 9)
     return found if number is None else found | Q(number=number)
 
 
@@ -209,19 +209,21 @@ def _run(reader: _Reader, term: Term) -> Q:
     """A condition by the ids of runs, as addresses have them."""
     _plain(term)
     for value in term.values:
-        if whole(value.text) is None:
+        if whole_number(value.text) is None:
             raise QueryProblem("Write the number from the run's address.", value.start, value.end)
-    return Q(pk__in=[whole(value.text) for value in term.values])
+    return Q(pk__in=[whole_number(value.text) for value in term.values])
 
 
 def _sweep(reader: _Reader, term: Term) -> Q:
     """A condition by the id of a sweep, as its address has it."""
     _plain(term)
     for value in term.values:
-        if whole(value.text) is None:
+        if whole_number(value.text) is None:
             raise QueryProblem("Write the number from the sweep's address.", value.start, value.end)
     return Q(
-        pk__in=SweepRun.objects.filter(trial__sweep__in=[whole(each.text) for each in term.values]).values("run_id")
+        pk__in=SweepRun.objects.filter(trial__sweep__in=[whole_number(each.text) for each in term.values]).values(
+            "run_id"
+        )
     )
 
 

@@ -15,7 +15,7 @@ from webapp.core.problems import Invalid
 from ..models import Run
 from . import columns, keyset, queries, seed_groups
 from .columns import Column, Source
-from .language import QueryProblem, parse, quoted
+from .language import QueryProblem, parse, quote_text
 from .models import RunColumn, RunTag
 from .queries import Layout
 from .seed_groups import FoldedCell
@@ -66,7 +66,7 @@ def page(membership: Membership, layout: Layout, cursor: str | None = None, limi
     """Raises QueryProblem, and Invalid at `group`, `sort` or `cursor`."""
     order, shown, unknown = _resolved(membership, layout)
     by, seed = _columns(membership, layout.group)
-    found = queries.found(membership, layout.query)
+    found = queries.find_runs(membership, layout.query)
     runs = dict(found.order_by("-pk").values_list("pk", "state")[: MOST_RUNS + 1])
     partial = len(runs) > MOST_RUNS
     states = dict(list(runs.items())[:MOST_RUNS])
@@ -209,9 +209,9 @@ def _rows(
 
 def _query(layout: Layout, value: Value) -> str | None:
     """The query of the table, and the condition for the value; None if both together are too long for a query."""
-    name = quoted(layout.group)
+    name = quote_text(layout.group)
     told = value if isinstance(value, str) else repr(value)
-    term = f"-has:{name}" if value is None else f"{name}={quoted(told)}"
+    term = f"-has:{name}" if value is None else f"{name}={quote_text(told)}"
     query = f"{layout.query} {term}".strip()
     try:
         parse(query)

@@ -56,7 +56,7 @@ def parse(text: str) -> list[Term]:
     return terms
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     """The text as it must be written in a query to be one piece."""
     plain = text and not any(each.isspace() or each in STOPS or each in ',"' for each in text) and text[0] != "-"
     return text if plain else '"' + text.replace('"', '""') + '"'

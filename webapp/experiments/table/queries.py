@@ -70,7 +70,7 @@ def invalid_query(problem: QueryProblem) -> Invalid:
     return error
 
 
-def found(membership: Membership, query: str, within: Collection[int] | None = None) -> "QuerySet[Run]":
+def find_runs(membership: Membership, query: str, within: Collection[int] | None = None) -> "QuerySet[Run]":
     """The workspace's runs that a query finds; with `within`, only those with these ids. Raises QueryProblem."""
     ours = Experiment.objects.filter(workspace_id=membership.workspace_id)
     runs = Run.objects.filter(condition(membership, query), experiment__in=ours.values("pk")).present()
@@ -87,7 +87,7 @@ def page(
     """Raises QueryProblem, and Invalid at `sort` or `cursor`. A column that does not exist is left out, and named in `unknown`. `within`:
     only these runs."""
     order, shown, unknown = resolved(membership, layout)
-    ids, following = keyset.page(found(membership, layout.query, within), order, cursor, limit)
+    ids, following = keyset.page(find_runs(membership, layout.query, within), order, cursor, limit)
     return TablePage(rows(membership, ids, shown), following, order, shown, unknown)
 
 
@@ -152,7 +152,7 @@ def values_of(ids: Sequence[int], shown: Sequence[Column]) -> dict[tuple[int, st
 
 def count(membership: Membership, query: str) -> tuple[int, bool]:
     """The number of runs that a query finds, and whether it stopped counting at `MOST_COUNTED`. Raises QueryProblem."""
-    n = found(membership, query).order_by().values("pk")[: MOST_COUNTED + 1].count()
+    n = find_runs(membership, query).order_by().values("pk")[: MOST_COUNTED + 1].count()
     return min(n, MOST_COUNTED), n > MOST_COUNTED
 
 

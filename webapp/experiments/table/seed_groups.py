@@ -87,7 +87,7 @@ def page(
     order, shown, unknown = queries.resolved(membership, layout)
     if order.column.pk is None:
         order = RowOrder(columns.CREATED, order.down)
-    found = queries.found(membership, layout.query, within).annotate(kin=KIN)
+    found = queries.find_runs(membership, layout.query, within).annotate(kin=KIN)
     named = columns.resolve(membership.workspace_id, ["seed"])["seed"]
     seed = named if isinstance(named, Column) else None
     for runs in _near_then_all(found, order, cursor, limit):

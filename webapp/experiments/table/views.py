@@ -15,14 +15,14 @@ from trainer.contracts.plurals import counted
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
 from webapp.core.problems import Invalid, Problem
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .. import access as runs_access
 from ..models import Experiment, Run
 from . import access, columns, csv_export, grouping, queries, seed_groups, services
 from .api import split
 from .compare_api import chosen
-from .language import QueryProblem, quoted
+from .language import QueryProblem, quote_text
 from .models import RunView
 from .queries import Layout, TablePage
 
@@ -94,7 +94,7 @@ def _view(request: HttpRequest, membership: Membership) -> RunView | None:
     """The view that the address names; if the address asks for nothing, the view that the person has chosen."""
     if not any(name in request.GET for name in (*ASKED, "state", "experiment")):
         return queries.chosen_view(membership)
-    number = whole(request.GET.get("view", ""))
+    number = whole_number(request.GET.get("view", ""))
     return queries.views(membership.workspace_id).filter(pk=number).first() if number else None
 
 
@@ -102,11 +102,11 @@ def _query(request: HttpRequest, plain: str) -> str:
     """The query, with the filters of addresses from earlier versions: a state, and the id of an experiment."""
     terms = []
     if state := _typed(request.GET.get("state", "")):
-        terms.append(f"state:{quoted(state)}")
+        terms.append(f"state:{quote_text(state)}")
     if number := _typed(request.GET.get("experiment", "")):
-        ours = Experiment.objects.filter(workspace_id=require(request).workspace_id, pk=whole(number) or 0)
+        ours = Experiment.objects.filter(workspace_id=require(request).workspace_id, pk=whole_number(number) or 0)
         named = ours.first()
-        terms.append(f"experiment:{quoted(named.name)}" if named else "run:0")
+        terms.append(f"experiment:{quote_text(named.name)}" if named else "run:0")
     return " ".join([*terms, _typed(request.GET.get("q", "" if terms else plain))]).strip()
 
 
@@ -184,7 +184,7 @@ def csv(request: HttpRequest) -> HttpResponseBase:
     membership = require(request)
     asked = request.POST if request.method == "POST" else request.GET
     layout = Layout(_typed(asked.get("q", "")), asked.get("sort") or queries.NEWEST, split(asked.get("columns", "")))
-    ids = [number for part in asked.get("ids", "").split(",") if (number := whole(part)) is not None]
+    ids = [number for part in asked.get("ids", "").split(",") if (number := whole_number(part)) is not None]
     try:
         lines: Iterator[str] = csv_export.lines(membership, layout, queries.ids_of(membership, ids) if ids else None)
     except (QueryProblem, Problem) as problem:
@@ -202,7 +202,7 @@ def compare(request: HttpRequest) -> HttpResponseBase:
     membership = require(request)
     query = request.GET.get("q")
     ids = ",".join(request.GET.getlist("ids"))
-    if query is None and any(whole(part.strip()) is None for part in ids.split(",") if part.strip()):
+    if query is None and any(whole_number(part.strip()) is None for part in ids.split(",") if part.strip()):
         raise Http404("not run ids")
     if query is None:
         ids, gone = _there(membership, ids)
@@ -229,7 +229,7 @@ def compare(request: HttpRequest) -> HttpResponseBase:
 
 def _there(membership: Membership, ids: str) -> tuple[str, int]:
     """The ids of an address that are runs of the workspace, and how many are not: an address outlives runs that are deleted."""
-    asked = [whole(part.strip()) for part in ids.split(",") if part.strip()]
+    asked = [whole_number(part.strip()) for part in ids.split(",") if part.strip()]
     ours = set(queries.ids_of(membership, asked))
     there = [each for each in asked if each in ours]
     return ",".join(map(str, there)), len(asked) - len(there)

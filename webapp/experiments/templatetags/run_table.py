@@ -6,7 +6,7 @@ from django import template
 from django.utils.http import urlencode
 
 from ..table import cell_texts, grouping, seed_groups
-from ..table.language import quoted
+from ..table.language import quote_text
 
 register = template.Library()
 register.filter("cell_text", cell_texts.cell_text)
@@ -32,4 +32,4 @@ def members(row: "seed_groups.FoldedRow") -> str:
 @register.simple_tag
 def query_of(field: str, value: Any) -> str:
     """The address of the runs that have this value."""
-    return urlencode({"q": f"{field}:{quoted(str(value))}"})
+    return urlencode({"q": f"{field}:{quote_text(str(value))}"})

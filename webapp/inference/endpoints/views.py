@@ -13,7 +13,7 @@ from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
 from webapp.core.database.paging import page
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from ..models import Endpoint, EndpointCheck
 from . import access, checks, queries, recorded_outputs, services
@@ -49,7 +49,7 @@ def endpoint_new(request: HttpRequest) -> HttpResponseBase:
     if kind not in KINDS:
         raise Http404("no such kind")
     chosen = request.GET.get("registered_model", "")
-    form = _form(membership, kind, request, {"registered_model": whole(chosen)} if chosen else None)
+    form = _form(membership, kind, request, {"registered_model": whole_number(chosen)} if chosen else None)
     if request.method == "POST" and form.is_valid():
         try:
             made = services.create_endpoint(membership, kind, **form.fields_given())

@@ -72,7 +72,7 @@ def placed(model: RegisteredModel) -> Placed | None:
     """A model's place in the store; None if it lies only in a folder, or comes from a hub. Load `artifact` with the row to save a query."""
     if sent := _sent(model):
         return sent
-    if artifact_store.used() and model.stored.get("files"):
+    if artifact_store.is_configured() and model.stored.get("files"):
         apart = model.stored.get(APART, "")
         return placed_at(apart or f"models/{model.pk}", model.stored["files"], apart=bool(apart))
     return None
@@ -236,7 +236,7 @@ def local_source(source: ModelSource, workspace_id: int) -> ModelSource:
     Call it before a process of this server loads a model. Raises StoreAway, StoreLost and OSError.
     """
     folders = _folders([source])
-    if not folders or not artifact_store.used() and all(Path(path).is_dir() for path in folders):
+    if not folders or not artifact_store.is_configured() and all(Path(path).is_dir() for path in folders):
         return source
     path, *adapters = [_here(workspace_id, path) for path in (source.path, *source.adapters)]
     return source.model_copy(update={"path": path, "adapters": tuple(adapters)})

@@ -49,10 +49,10 @@ def changed(card: str, config: Mapping[str, Any]) -> list[tuple[str, str]] | Non
     recipe = RECIPES.get(named[1]) if named else None
     if recipe is None:
         return None
-    defaults = formtree.flattened(formtree.Tree(schema_of(recipe.schema)).defaults(dict(config)))
-    given = formtree.flattened(dict(config))
+    defaults = formtree.flatten(formtree.Tree(schema_of(recipe.schema)).defaults(dict(config)))
+    given = formtree.flatten(dict(config))
     return [
-        (path, formtree.shown(value))
+        (path, formtree.as_text(value))
         for path, value in given.items()
         if path not in defaults or defaults[path] != value
     ]

@@ -14,7 +14,7 @@ from trainer.judges.spec import KINDS, Kind
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
 from webapp.core.problems import Invalid, Problem
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 from webapp.datasets.models import Dataset, Example
 from webapp.datasets.queries import datasets as dataset_list
 from webapp.inference.models import Endpoint
@@ -76,7 +76,7 @@ def judge_edit(request: HttpRequest, judge_id: int) -> HttpResponseBase:
     membership = require(request)
     judge = access.judge_write(membership, judge_id)
     versions = judge.versions.order_by("-number")
-    number = whole(request.GET.get("from", ""), 8)
+    number = whole_number(request.GET.get("from", ""), 8)
     chosen = None if number is None else versions.filter(number=number).first()
     base = chosen or versions.first()
     initial = {**JudgeForm.initial_of(base.spec), "endpoint": base.endpoint_id} if base else {}
@@ -139,7 +139,7 @@ def judge_try(request: HttpRequest) -> HttpResponseBase:
     form = JudgeForm(kind, membership.workspace_id, request.POST, named=False)
     if not form.is_valid():
         return _refused(request, [f"{name}: {reason}" for name, reasons in form.errors.items() for reason in reasons])
-    judge = whole(request.POST.get("judge", ""))
+    judge = whole_number(request.POST.get("judge", ""))
     try:
         trial = start_trial(
             membership,
@@ -161,7 +161,7 @@ def _refused(request: HttpRequest, problems: list[str]) -> HttpResponseBase:
 
 
 def _ids(texts: list[str]) -> list[int]:
-    return [number for text in texts if (number := whole(text)) is not None]
+    return [number for text in texts if (number := whole_number(text)) is not None]
 
 
 @member(Role.RESEARCHER)

@@ -19,7 +19,7 @@ from webapp.annotation.models import Job, Project
 from webapp.annotation.work.suggestion_queries import standing
 from webapp.annotation.work.suggestions import take_away
 from webapp.core.problems import Invalid, Problem
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .. import queries
 from .services import JUDGES, ask_judge
@@ -63,12 +63,12 @@ def _act(request: HttpRequest, project: Project) -> str:
     if action == "remove":
         return f"The suggestions of {counted(take_away(membership, project), 'tasks')} were taken away."
     rows = queries.usable_versions(project.workspace_id, JUDGES.get(project.kind, ()))
-    chosen = whole(request.POST.get("judge", ""))
+    chosen = whole_number(request.POST.get("judge", ""))
     version = None if chosen is None else rows.filter(pk=chosen).first()
     if version is None:
         raise Invalid("Choose a judge.", {"judge": "choose a judge of this workspace"})
     typed = request.POST.get("tokens", "").replace(",", "").strip()
-    tokens = whole(typed, 11)
+    tokens = whole_number(typed, 11)
     if typed and tokens is None:
         raise Invalid("The limit is not a number.", {"tokens": "enter a whole number of tokens, or leave it empty"})
     ask_judge(membership, project, version, tokens)

@@ -10,7 +10,7 @@ from trainer.judges.spec import KINDS
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 from .. import access, queries
 from ..models import Judge, JudgeVersion, Trial
@@ -67,7 +67,7 @@ def judge_compare(request: HttpRequest, judge_id: int) -> HttpResponseBase:
 
 
 def _version(row: Judge, number: str | None) -> JudgeVersion:
-    wanted = whole(number or "", 9)
+    wanted = whole_number(number or "", 9)
     found = None if wanted is None else queries.versions(row).filter(number=wanted).first()
     if found is None:
         raise Http404("no such version")

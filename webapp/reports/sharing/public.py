@@ -21,7 +21,7 @@ from .queries import REPORT
 
 def page(request: HttpRequest, opened: OpenedLink) -> HttpResponse:
     version = access.opened_version(opened)
-    parts = _asking(block_contents.shown(access.reader(opened), version.body), request.path)
+    parts = _asking(block_contents.pieces_of(access.reader(opened), version.body), request.path)
     return render(request, "shared/report.html", {"version": version, "parts": parts, "shared": True})
 
 
@@ -42,7 +42,7 @@ def _asking(parts: list[ReportWords | ShownBlock], path: str) -> list[ReportWord
 def chart(request: HttpRequest, opened: OpenedLink, place: int) -> HttpResponse:
     """The runs of a chart and how they are put together."""
     block, runs = _chart(opened, place)
-    found = comparing.compared(opened.link.workspace_id, runs, [], comparison_contents.value)
+    found = comparing.compare_runs(opened.link.workspace_id, runs, [], comparison_contents.value)
     return compare_api.written(
         {
             "runs": [{"id": i, "name": str(run), "state": run.state} for i, run in enumerate(found.runs, 1)],

@@ -31,7 +31,7 @@ class VersionContents:
 
 
 def contents(membership: Membership, version: ReportPageVersion) -> VersionContents:
-    parts = block_contents.shown(ReportReader(membership), version.body)
+    parts = block_contents.pieces_of(ReportReader(membership), version.body)
     blocks = tuple(part for part in parts if isinstance(part, ShownBlock))
     runs = dict.fromkeys(run_id for block in blocks if block.facts for run_id in _runs(block.kind, block.facts))
     return VersionContents(blocks, tuple(runs))

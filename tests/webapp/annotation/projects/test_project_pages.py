@@ -138,8 +138,8 @@ class TestTheForm:
 def test_the_size_of_a_large_version_is_estimated_from_a_sample(team, monkeypatch):
     monkeypatch.setattr(size_estimate, "SAMPLED", 5)
     version = make_version(team.owner, examples=20, responses=3, preferences=False)
-    assert size_estimate.expected(version, "pairwise", 2) == size_estimate.Size(40, 80, 20, exact=False)
-    assert size_estimate.expected(version, "ranking", 1) == size_estimate.Size(20, 20, 20, exact=False)
+    assert size_estimate.estimate_size(version, "pairwise", 2) == size_estimate.Size(40, 80, 20, exact=False)
+    assert size_estimate.estimate_size(version, "ranking", 1) == size_estimate.Size(20, 20, 20, exact=False)
 
 
 class TestProgress:
@@ -508,15 +508,15 @@ class TestTheStartPage:
         first = queue.claim(team.researcher, project, hold=2)
         assert any(seat.task.overlap is None for seat in first)
         assert as_researcher.get("/").context["steps"][0].text.startswith("3 tasks and 1 gold task wait for you.")
-        (waiting,) = inbox.waiting(team.researcher)
+        (waiting,) = inbox.projects_with_work(team.researcher)
         assert (waiting.free, waiting.held, waiting.gold) == (2, 2, 1)
 
     def test_a_seat_that_one_gave_back_waits_again(self, team, project):
         people.add_participant(team.researcher, project, team.annotator.user)
         queue.claim(team.annotator, project, hold=1)
-        before = inbox.waiting(team.annotator)[0]
+        before = inbox.projects_with_work(team.annotator)[0]
         queue.release(team.annotator.user, project)
-        after = inbox.waiting(team.annotator)[0]
+        after = inbox.projects_with_work(team.annotator)[0]
         assert (after.free, after.held) == (before.free + 1, 0) and before.held == 1
 
     def test_proposes_a_project_where_there_is_data_and_none(self, as_researcher, version):

@@ -30,13 +30,13 @@ def ray(settings):
 
 
 def test_nothing_is_known_until_ray_has_spoken(db, ray):
-    assert cluster.known() is None
+    assert cluster.last_state() is None
 
 
 def test_its_living_machines_are_counted(db, ray):
     ray.nodes = [HEAD, WITH_CARDS, GONE]
     cluster.refresh()
-    found = cluster.known()
+    found = cluster.last_state()
     assert (found.gpus, found.cpus) == (2, 24.0)
     assert (found.best_card.card, found.best_card.card_memory) == ("NVIDIA H100", 81559 * 2**20)
     assert found.best_machine.memory == 128 * GIB
@@ -48,7 +48,7 @@ def test_what_it_said_last_stays_while_it_is_away(db, ray):
     ray.broken = True
     cache.delete(cluster.ASKED)
     cluster.refresh()
-    assert cluster.known().cpus == 8.0
+    assert cluster.last_state().cpus == 8.0
 
 
 def test_it_is_asked_no_more_often_than_needed(db, ray):
@@ -56,10 +56,10 @@ def test_it_is_asked_no_more_often_than_needed(db, ray):
     cluster.refresh()
     ray.nodes = [WITH_CARDS]
     cluster.refresh()
-    assert cluster.known().gpus == 0
+    assert cluster.last_state().gpus == 0
     cache.delete(cluster.ASKED)
     cluster.refresh()
-    assert cluster.known().gpus == 2
+    assert cluster.last_state().gpus == 2
 
 
 def test_a_machine_that_says_little_counts_as_little(db):
@@ -72,4 +72,4 @@ def test_it_is_asked_again_at_once_where_it_has_not_answered(db, ray):
     cluster.refresh()
     ray.broken, ray.nodes = False, [WITH_CARDS]
     cluster.refresh()
-    assert cluster.known().gpus == cluster.had() == 2
+    assert cluster.last_state().gpus == cluster.had() == 2

@@ -2,20 +2,20 @@
 
 import pytest
 
-from webapp.core.requests.numbers import whole
+from webapp.core.requests.numbers import whole_number
 
 ENDLESS = "9" * 5_000  # more digits than Python converts
 
 
 def test_digits_are_read_up_to_the_number_of_them_that_is_asked_for():
-    assert (whole("0"), whole("0042"), whole("9" * 18)) == (0, 42, 10**18 - 1)
-    assert whole("123", digits=3) == 123
-    assert whole("1234", digits=3) is None
+    assert (whole_number("0"), whole_number("0042"), whole_number("9" * 18)) == (0, 42, 10**18 - 1)
+    assert whole_number("123", digits=3) == 123
+    assert whole_number("1234", digits=3) is None
 
 
 @pytest.mark.parametrize("text", ["", "-1", "+1", "1.0", " 1", "1_000", "٣", "²", "x", "9" * 19, ENDLESS])
 def test_anything_else_is_no_number(text):
-    assert whole(text) is None
+    assert whole_number(text) is None
 
 
 @pytest.mark.parametrize(

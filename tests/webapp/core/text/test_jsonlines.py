@@ -4,15 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from webapp.core.text.jsonlines import Lines, printed
+from webapp.core.text.jsonlines import Lines, as_json_text
 from webapp.judging.lines.fields import LineProblem
 
 
 def test_what_is_printed_is_readable_and_can_be_written_anywhere() -> None:
-    assert printed({"judge": "裁判"}) == '{"judge": "裁判"}'
+    assert as_json_text({"judge": "裁判"}) == '{"judge": "裁判"}'
     half: dict[str, Any] = {"judge": "裁判 \ud800"}
-    assert printed(half).encode()
-    assert json.loads(printed(half)) == half
+    assert as_json_text(half).encode()
+    assert json.loads(as_json_text(half)) == half
 
 
 def test_a_line_that_is_no_json_says_at_which_column(tmp_path: Path) -> None:

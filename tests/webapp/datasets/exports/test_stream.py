@@ -415,7 +415,7 @@ def said_by(format, kind, content):
         return {next(row[name] for name in names if name in row): row["labelled_by"] for row in rows}
     assert format == "touchstone"
     examples = [Example.model_validate(row) for row in rows]
-    told = {each.key: label_origin.signed(each.preferences) + label_origin.of_rubric(each) for each in examples}
+    told = {each.key: label_origin.label_origins(each.preferences) + label_origin.of_rubric(each) for each in examples}
     return {each.key: told[each.key] + label_origin.of_reference(each) for each in examples}
 
 

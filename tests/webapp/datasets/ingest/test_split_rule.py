@@ -287,7 +287,7 @@ def test_leaks_the_same_and_nearly_the_same_are_found_and_removed_from_the_side_
         assert (job.result["exact"], job.result["near"]) == expected, job.error
         made = finished(curating.derive(team.researcher, version, parse({}), job=job)).made
         assert {name: made.counts[name] for name in left} == left
-        assert leaks.within(made).count == 0
+        assert leaks.leaks_within(made).count == 0
     assert leaks.looked_for([version.pk, leaky.pk])[version.pk]["near"] == 1
 
 

@@ -12,7 +12,7 @@ from webapp.datasets.columns.filters import parse
 from webapp.datasets.curation import near_leak_search, runner
 from webapp.datasets.curation import services as curating
 from webapp.datasets.leakage import near_leaks
-from webapp.datasets.leakage.near_leaks import VersionPair, near
+from webapp.datasets.leakage.near_leaks import VersionPair, near_leaks_of
 from webapp.datasets.models import CurationJob, LeakSearch
 from webapp.datasets.versions import services as datasets
 
@@ -127,7 +127,7 @@ def test_an_import_tells_once_it_is_known(import_rows, asked, as_researcher):
 
 def test_nothing_is_asked_where_one_side_is_empty_and_what_is_gone_is_nobodys(made, asked, team):
     version = made((text(1), "train"), (text(2), "train"))
-    assert near([VersionPair(version, version)]) == [] == asked
+    assert near_leaks_of([VersionPair(version, version)]) == [] == asked
     both = made((text(1), "train"), (f"{text(1)} please", "heldout"), name="both")
     both.dataset.delete()
     near_leak_search.look(*asked[0])
@@ -139,5 +139,5 @@ def test_one_query_tells_of_any_number_of_pairs(made, asked, django_assert_num_q
     others = [made((f"{text(1)} {n}", "heldout"), name=f"other {n}") for n in range(3)]
     near_leak_search.look(first.pk, others[1].pk, "heldout")
     with django_assert_num_queries(1):
-        found = near([VersionPair(first, other) for other in others])
+        found = near_leaks_of([VersionPair(first, other) for other in others])
     assert [each.known for each in found] == [False, True, False] and found[1].prompts == 1

@@ -32,7 +32,7 @@ def test_counts_are_by_split_and_kept(version):
 def test_tags_and_domains_are_counted_with_it_of_what_is_trained_on(team):
     version = make_version(team.owner, train=2, heldout=1, tags=("logic", "code", "logic"), domain="maths")
     assert training_counts.labels(version) == {}, "not counted yet"
-    training_counts.counted(version)
+    training_counts.count_now(version)
     fresh = again(version)
     with CaptureQueriesContext(connection) as queries:
         found = training_counts.labels(fresh)

@@ -56,7 +56,7 @@ def test_nothing_is_refused_for_a_cluster_of_ones_own(launch, settings, monkeypa
 )
 def test_of_a_cluster_the_form_says_what_ray_said(nodes, value, settings, monkeypatch):
     monkeypatch.setattr(settings.ENV, "ray_address", "http://ray:8265")
-    monkeypatch.setattr(cluster, "known", lambda: RayCluster(nodes) if nodes else None)
+    monkeypatch.setattr(cluster, "last_state", lambda: RayCluster(nodes) if nodes else None)
     assert devices.expected().value == value
 
 

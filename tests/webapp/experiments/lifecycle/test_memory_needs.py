@@ -175,8 +175,8 @@ def test_a_resumed_run_is_expected_to_need_what_it_held(needing, team):
 
 
 def test_more_runs_ask_the_cache_no_more(needing, small, monkeypatch):  # noqa: F811
-    asked, known = [], cluster.known
-    monkeypatch.setattr(cluster, "known", lambda: asked.append(1) or known())
+    asked, known = [], cluster.last_state
+    monkeypatch.setattr(cluster, "last_state", lambda: asked.append(1) or known())
 
     def questions() -> int:
         asked.clear()

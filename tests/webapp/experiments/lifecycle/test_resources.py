@@ -76,7 +76,7 @@ def test_a_run_of_an_older_version_counts_all_it_asks_for(launch, gpus):
     gpus(2)
     run = launch(config=ASYNC)
     run.config["objective"]["weight_cap"] = None
-    assert resources.asked(run).gpus == 2
+    assert resources.requested_resources(run).gpus == 2
 
 
 def test_more_than_there_is_is_refused_at_its_field(launch, gpus):

@@ -128,7 +128,7 @@ def test_the_page_costs_the_same_whatever_there_is(team, launch, as_researcher):
     with CaptureQueriesContext(connection) as few:
         as_researcher.get("/runs/new?dataset=demo")
     for n in range(4):
-        training_counts.counted(make_version(team.owner, f"more {n}"))
+        training_counts.count_now(make_version(team.owner, f"more {n}"))
         timed(launch(), 2.0)
     with CaptureQueriesContext(connection) as many:
         as_researcher.get("/runs/new?dataset=demo")

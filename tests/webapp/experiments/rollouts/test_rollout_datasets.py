@@ -326,7 +326,7 @@ def test_the_best_of_a_policys_rollouts_train_a_model_that_the_next_policy_begin
     reply = client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", body, content_type="application/json")
     job, _ = made(reply.json()["import_id"])
     datasets.freeze(team.researcher, job.version)
-    counted = training_counts.count(job.version_id) or training_counts.counted(job.version)
+    counted = training_counts.count(job.version_id) or training_counts.count_now(job.version)
     assert counted["train"]["valued"] == 2
     source = checks.DatasetChoice(id=job.version.dataset_id, version=job.version.number)
     config = {"steps": 2, "data": {"source": "best"}, "evaluation": {"max_examples": 0}}

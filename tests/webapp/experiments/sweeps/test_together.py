@@ -74,7 +74,7 @@ def test_all_start_as_one_job_with_one_place_and_a_token_each(started, ray):
     assert carried.keys() == {str(each.id) for each in guests}
     assert all(tokens.fits(carried[str(each.id)], each) for each in guests)
     assert len(claimants.placed()) == 1 and line_order.Shares(line_order.Free()).places == 1
-    assert resources.taken_resources() == resources.asked(host)
+    assert resources.taken_resources() == resources.requested_resources(host)
 
 
 def test_nobody_starts_before_the_others_are_there(wish, team, run, ray):

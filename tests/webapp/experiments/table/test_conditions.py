@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def names(team):
     """`names(query)`: the names of the runs that the query finds for the researcher, in order."""
-    return lambda query: sorted(queries.found(team.researcher, query).values_list("name", flat=True))
+    return lambda query: sorted(queries.find_runs(team.researcher, query).values_list("name", flat=True))
 
 
 def begin(make, team):
@@ -136,6 +136,6 @@ def test_what_makes_no_sense_is_named_at_its_place(three, names, query, at, word
 
 
 def test_a_query_sees_its_own_workspace_only(three, team):
-    assert not queries.found(team.outsider, "").exists()
+    assert not queries.find_runs(team.outsider, "").exists()
     with pytest.raises(QueryProblem):  # and the message does not show which columns other workspaces have
-        queries.found(team.outsider, "eval/score>0").exists()
+        queries.find_runs(team.outsider, "eval/score>0").exists()

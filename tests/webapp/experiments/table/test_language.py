@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webapp.experiments.table.language import QueryProblem, parse, quoted
+from webapp.experiments.table.language import QueryProblem, parse, quote_text
 
 
 def told(text: str) -> list[tuple]:
@@ -76,5 +76,5 @@ def test_any_text_is_read_or_refused_within_it(text):
 
 @given(st.text(min_size=1, max_size=40).filter(str.strip))
 def test_what_is_quoted_comes_back_as_one_value(text):
-    (term,) = parse(f"tag:{quoted(text)}")
+    (term,) = parse(f"tag:{quote_text(text)}")
     assert [value.text for value in term.values] == [text]

@@ -132,5 +132,5 @@ def test_the_page_folds_and_unfolds(six, as_researcher, team):
     assert "seeds 0, 1, 2" in text and "0.300" in text
     ids = ",".join(str(run.pk) for run in six[:3])
     assert f"run%3A{ids.replace(',', '%2C')}" in text
-    found = queries.found(team.researcher, f"is:any run:{ids}")
+    found = queries.find_runs(team.researcher, f"is:any run:{ids}")
     assert found.count() == 3

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from trainer.metrics.agreement import Level, RatingProblem, UnitRating, parse_rating, report, tabulate
 from webapp.core.commands import JsonCommand
-from webapp.core.text.jsonlines import Lines, printed
+from webapp.core.text.jsonlines import Lines, as_json_text
 
 
 class Command(JsonCommand):
@@ -23,7 +23,7 @@ class Command(JsonCommand):
         ratings = list(_once(lines))
         lines.problems.settle()
         told = {**report(tabulate(ratings), level), "missing": lines.good - len(ratings)}
-        self.stdout.write(printed(told))
+        self.stdout.write(as_json_text(told))
 
 
 def _once(lines: Lines[tuple[UnitRating | None]]) -> Iterator[UnitRating]:

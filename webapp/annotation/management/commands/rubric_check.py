@@ -12,7 +12,7 @@ from django.core.management.base import CommandError
 from trainer.contracts import Example
 from trainer.rubrics.structure import lines, structural_hints
 from webapp.core.commands import JsonCommand
-from webapp.core.text.jsonlines import printed
+from webapp.core.text.jsonlines import as_json_text
 from webapp.datasets.formats.importers import REGISTRY, detect, head_of
 from webapp.files.records import RowProblem
 from webapp.files.source import opened
@@ -39,7 +39,7 @@ class Command(JsonCommand):
         with opened(file) as (stream, _):
             rows = importer.read(stream, file.name, importer.guess(head))
             report = self._report(rows, show)
-        self.stdout.write(printed({"file": file.name, "format": importer.name, **report}))
+        self.stdout.write(as_json_text({"file": file.name, "format": importer.name, **report}))
 
     def _report(self, rows: Iterator[tuple[int, Example | RowProblem]], show: int) -> dict[str, Any]:
         counts: Counter[str] = Counter()

@@ -15,7 +15,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, check: bool, **options: Any) -> None:
         lost = waiting = 0
-        for column in encryption.reseal(change=not check):
+        for column in encryption.encrypt_again(change=not check):
             done = "under former keys" if check else "encrypted again"
             self.stdout.write(
                 f"{column.column}: {column.former} {done}, {column.current} already under the present key, {column.unreadable} that "

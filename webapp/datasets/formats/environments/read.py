@@ -7,7 +7,7 @@ from webapp.files.records import BadRow, Row
 
 from ..base_importer import Importer
 from ..convert import Mapping
-from ..fields import content_key, messages, rest, side_of
+from ..fields import content_key, messages, remaining_fields, side_of
 from . import criteria
 from .criteria import AskedCriterion
 
@@ -65,7 +65,11 @@ def _verifiers(row: Row) -> tuple[list[Row], Row | None, Row]:
         raise BadRow("info", "must be an object")
     rubric = criteria.read(info["criteria"], "info.criteria", _named) if info.get("criteria") else None
     other = {name: value for name, value in info.items() if name != "criteria"}
-    return messages(row.get("prompt"), "prompt"), rubric, rest(row, VERIFIERS) | ({"info": other} if other else {})
+    return (
+        messages(row.get("prompt"), "prompt"),
+        rubric,
+        remaining_fields(row, VERIFIERS) | ({"info": other} if other else {}),
+    )
 
 
 def _named(item: Row, field: str) -> AskedCriterion:
@@ -80,8 +84,8 @@ def _gym(row: Row) -> tuple[list[Row], Row | None, Row]:
     params = row[PARAMS] if isinstance(row[PARAMS], dict) else {}
     prompt = messages(params.get("input"), f"{PARAMS}.input")
     rubric = criteria.read(row["rubric"], "rubric", _question) if row.get("rubric") else None
-    meta = rest(row, GYM)
-    if others := rest(params, {"input"}):
+    meta = remaining_fields(row, GYM)
+    if others := remaining_fields(params, {"input"}):
         meta[PARAMS] = others
     if row.get("context") not in (None, conversation(prompt)):
         meta["context"] = row["context"]

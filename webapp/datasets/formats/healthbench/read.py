@@ -6,7 +6,7 @@ from webapp.files.records import BadRow, Row
 
 from ..base_importer import Importer
 from ..convert import Mapping
-from ..fields import content_key, messages, rest
+from ..fields import content_key, messages, remaining_fields
 
 USED = {"prompt", "prompt_id", "rubrics", "example_tags", "ideal_completions_data"}
 
@@ -25,7 +25,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         "domain": next((tag.removeprefix("theme:") for tag in tags if tag.startswith("theme:")), ""),
         "tags": tags,
         "rubric": {"criteria": _criteria(row.get("rubrics"))},
-        "meta": rest(row, USED),
+        "meta": remaining_fields(row, USED),
     }
     ideal = row.get("ideal_completions_data")
     if isinstance(ideal, dict):
@@ -34,7 +34,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         data["responses"] = [
             {"id": f"r{i}", "text": text, "origin": "reference model"} for i, text in enumerate(others, 1)
         ]
-        if extra := rest(ideal, {"ideal_completion", "ideal_completions_ref_completions"}):
+        if extra := remaining_fields(ideal, {"ideal_completion", "ideal_completions_ref_completions"}):
             data["meta"]["ideal_completions_data"] = extra
     return data
 

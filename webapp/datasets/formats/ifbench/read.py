@@ -16,7 +16,7 @@ from webapp.files.records import BadRow, Row
 
 from ..base_importer import Beside, Importer
 from ..convert import Convert, Mapping
-from ..fields import content_key, messages, not_given, rest
+from ..fields import content_key, messages, not_given, remaining_fields
 from .constraint_texts import TEXTS
 
 TEST, STRICT = "IFBench_test.jsonl", "eval_results_strict.jsonl"
@@ -64,7 +64,7 @@ def asked(row: Row) -> dict[str, Any]:
         "domain": ids[0].split(":")[0],
         "tags": list(dict.fromkeys(ids)),
         "rubric": {"criteria": [criterion(i, *pair) for i, pair in enumerate(zip(ids, kwargs, strict=True), 1)]},
-        "meta": rest(row, PROMPT | {"key"}) | {"kwargs": kwargs},
+        "meta": remaining_fields(row, PROMPT | {"key"}) | {"kwargs": kwargs},
     }
 
 
@@ -82,7 +82,7 @@ def answered(row: Row, test: Row) -> dict[str, Any]:
     return data | {
         "key": f"run-{content_key(data['prompt'], ids, response)}" if response is not None else f"run-{row.get('i')}",
         "responses": [{"id": "r1", "text": response}] if response is not None else [],
-        "meta": rest(row, RESULT | {"prompt", "response", "kwargs"})
+        "meta": remaining_fields(row, RESULT | {"prompt", "response", "kwargs"})
         | {"kwargs": kwargs, "verdicts": [{"response": "r1", "rater": "IFBench checkers", "verdicts": verdicts}]},
     }
 

@@ -7,7 +7,7 @@ from webapp.files.records import BadRow, Row
 
 from ..base_importer import Importer
 from ..convert import Mapping
-from ..fields import content_key, criteria, messages, one_of, rest, text_of
+from ..fields import content_key, criteria, messages, one_of, remaining_fields, text_of
 
 NEEDED = {"instruction", "response_a", "response_b", "label"}
 USED = {"case_id", "id", "instruction", "response_a", "response_b", "rubrics", "rubric", "source", "domain"}
@@ -52,7 +52,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         "rubric": {"criteria": criteria(items(row.get(field), field))},
         "responses": [{"id": id, "text": text} for id, text in zip("ab", answers, strict=True)],
         "preferences": [{"a": "a", "b": "b", "strength": strength, "rater": "gold"}],
-        "meta": rest(row, USED) | ({"subdomain": found} if domain != found else {}),
+        "meta": remaining_fields(row, USED) | ({"subdomain": found} if domain != found else {}),
     }
 
 

@@ -34,7 +34,7 @@ def _by(example: Example) -> list[str]:
     """The origins of the labels of the first judged pair."""
     compared = [each for each in example.preferences if each.verdict == "compared" and each.strength is not None]
     first = {compared[0].a, compared[0].b}
-    return label_origin.signed(each for each in compared if {each.a, each.b} == first)
+    return label_origin.label_origins(each for each in compared if {each.a, each.b} == first)
 
 
 EXPORTERS = (

@@ -10,7 +10,7 @@ from ..base_exporter import EXTRAS, Exporter, Row, facts, schema
 
 def _rows(example: Example) -> Iterator[Row]:
     by = [
-        *label_origin.signed(example.preferences),
+        *label_origin.label_origins(example.preferences),
         *label_origin.of_rubric(example),
         *label_origin.of_reference(example),
     ]

@@ -14,7 +14,7 @@ from trainer.contracts import TraceStep
 from trainer.contracts.trace import as_text
 from webapp.files.records import BadRow, Row
 
-from ..fields import content_key, labels, rest
+from ..fields import content_key, labels, remaining_fields
 
 PARTS_MISSING = "parts missing"
 ROLES = {"developer": "system", "model": "assistant", "human": "user", "function": "tool"}
@@ -97,7 +97,7 @@ class AgentTrace:
             raise BadRow(field, "has no step of an agent: no answer, no thought and no call of a tool")
         told, read = labels(row)
         steps = [step.model_dump(exclude_defaults=True) for step in self.steps]
-        meta = rest(row, used | read)
+        meta = remaining_fields(row, used | read)
         if self.lost:
             meta["not_imported"] = dict(self.lost)
         response = {"id": "r1", "text": as_text(self.steps), "steps": steps, "origin": _name(model)}

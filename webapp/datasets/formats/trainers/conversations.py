@@ -6,7 +6,7 @@ from webapp.files.records import BadRow, Row
 
 from ..base_importer import Importer
 from ..convert import Mapping
-from ..fields import content_key, labels, messages, rest
+from ..fields import content_key, labels, messages, remaining_fields
 from .preferences import completion
 
 USED = {"id", "key", "messages", "prompt", "completion", "label", "completions", "labels"}
@@ -48,13 +48,13 @@ def _dialogue(row: Row) -> dict[str, Any]:
     turns = messages(row["messages"], "messages")
     *prompt, last = turns
     if last["role"] != "assistant" or not prompt:
-        return {"prompt": turns, "meta": rest(row, USED)}
-    return {"prompt": prompt, "responses": [{"id": "r1", "text": last["content"]}], "meta": rest(row, USED)}
+        return {"prompt": turns, "meta": remaining_fields(row, USED)}
+    return {"prompt": prompt, "responses": [{"id": "r1", "text": last["content"]}], "meta": remaining_fields(row, USED)}
 
 
 def _completed(row: Row) -> dict[str, Any]:
     prompt = messages(row.get("prompt"), "prompt")
-    data: dict[str, Any] = {"prompt": prompt, "meta": rest(row, USED)}
+    data: dict[str, Any] = {"prompt": prompt, "meta": remaining_fields(row, USED)}
     if row.get("completion") is not None:
         data["responses"] = [{"id": "r1", "text": completion(row["completion"], "completion", prompt)}]
     if row.get("label") is not None:
@@ -74,7 +74,11 @@ def _steps(row: Row) -> dict[str, Any]:
     prompt = messages(row.get("prompt"), "prompt")
     told = [{"text": step, "right": bool(label)} for step, label in zip(steps, labels, strict=True)]
     text = "\n\n".join(step.strip() for step in steps)
-    return {"prompt": prompt, "responses": [{"id": "r1", "text": text}], "meta": rest(row, USED) | {"steps": told}}
+    return {
+        "prompt": prompt,
+        "responses": [{"id": "r1", "text": text}],
+        "meta": remaining_fields(row, USED) | {"steps": told},
+    }
 
 
 IMPORTER = Importer(

@@ -6,7 +6,7 @@ from webapp.files.records import BadRow, Row
 
 from ..base_importer import Importer
 from ..convert import Mapping
-from ..fields import content_key, labels, messages, pair, rest
+from ..fields import content_key, labels, messages, pair, remaining_fields
 
 USED = {"prompt", "chosen", "rejected", "id", "key"}
 
@@ -27,7 +27,13 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
     prompt, chosen, rejected = parts(row)
     key = row.get("key") or row.get("id") or content_key(prompt, chosen, rejected)
     told, read = labels(row)
-    return {"key": str(key), "prompt": prompt, **pair(chosen, rejected), **told, "meta": rest(row, USED | read)}
+    return {
+        "key": str(key),
+        "prompt": prompt,
+        **pair(chosen, rejected),
+        **told,
+        "meta": remaining_fields(row, USED | read),
+    }
 
 
 def parts(row: Row) -> tuple[list[dict[str, str]], str, str]:

@@ -10,7 +10,7 @@ from webapp.files.records import BadRow, Row
 
 from ..base_importer import Importer
 from ..convert import Mapping
-from ..fields import content_key, messages, rest, side_of
+from ..fields import content_key, messages, remaining_fields, side_of
 
 USED = {"key", "id", "prompt", "input", "label", "rubric", "reference", "reward_model", "data_source", "ability"}
 USED |= {"extra_info", "split", "group", "domain", "source"}
@@ -44,7 +44,8 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         "source": str(row.get("source") or row.get("data_source") or ""),
         "rubric": rubric,
         "reference": reference,
-        "meta": rest(row, USED) | rest({"extra_info": rest(extra, {"index", "split", "reference"}) or None}, set()),
+        "meta": remaining_fields(row, USED)
+        | remaining_fields({"extra_info": remaining_fields(extra, {"index", "split", "reference"}) or None}, set()),
     }
     if row.get("group"):
         data["group"] = str(row["group"])

@@ -33,7 +33,7 @@ def decided(example: Example) -> Iterator[Decided]:
         mean = sum(strength for strength, _ in given) / len(given)
         if mean:
             better, worse = (a, b) if mean < 0 else (b, a)
-            yield Decided(texts[better], texts[worse], abs(mean), label_origin.signed(each for _, each in given))
+            yield Decided(texts[better], texts[worse], abs(mean), label_origin.label_origins(each for _, each in given))
 
 
 def best(example: Example) -> tuple[str, list[str]] | None:

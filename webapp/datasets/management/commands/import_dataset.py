@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 from webapp.accounts.workspaces.owners import acting_owner
 from webapp.core.commands import JsonCommand
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.text.jsonlines import printed
+from webapp.core.text.jsonlines import as_json_text
 from webapp.datasets import queries
 from webapp.datasets.formats.importers import REGISTRY
 from webapp.datasets.ingest import services
@@ -64,7 +64,7 @@ class Command(JsonCommand):
                 services.cancel_import(owner, job)
                 services.run_import(job.pk)
         job = ImportJob.objects.select_related("version").get(pk=job.pk)
-        self.stdout.write(printed(queries.import_report(job)))
+        self.stdout.write(as_json_text(queries.import_report(job)))
         if job.state != ImportJob.State.FINISHED:
             sys.exit(1)
 

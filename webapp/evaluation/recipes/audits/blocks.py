@@ -19,7 +19,7 @@ from trainer.metrics.audit import (
 )
 from trainer.metrics.calibration import BINS, calibration
 from trainer.metrics.compare import McNemar, keyed_difference, mcnemar
-from trainer.metrics.estimate import Estimate, bootstrap_mean, undefined
+from trainer.metrics.estimate import Estimate, bootstrap_mean, undefined_estimate
 
 from ... import report as r
 from ..base import Context, FoundCase, tag
@@ -66,7 +66,7 @@ def measured(rows: Sequence["AuditedPair"]) -> Audit:
         return found
     (order,) = orders
     absent, alone = found.missing[order], getattr(found, f"accuracy_{order}")
-    unknown = undefined(f"asked in the {order} order only")
+    unknown = undefined_estimate(f"asked in the {order} order only")
     return Audit(
         n=found.n,
         missing={**dict.fromkeys(found.missing, 0), order: absent, "either": absent},
@@ -158,7 +158,7 @@ def groups(by_judge: Audits) -> Iterator[r.Table]:
         cells = [r.text(group, tag("group", group))]
         for judge in sorted(by_judge):
             listed = mine[group, judge]
-            found = measured(listed).accuracy_net if listed else undefined("no pair of this group")
+            found = measured(listed).accuracy_net if listed else undefined_estimate("no pair of this group")
             cells.append(accuracy(found, judge, tag("group", group)))
         rows.append(cells)
     yield r.table("Accuracy by group", ["Group", *sorted(by_judge)], rows)

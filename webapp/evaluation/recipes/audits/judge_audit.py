@@ -28,7 +28,7 @@ from ..base import (
     listed_twice,
     tag,
 )
-from ..pairs import FirstComparison, labelled, left_out, pair_of
+from ..pairs import FirstComparison, labelled_pairs, left_out, pair_of
 from . import blocks
 
 ORDERS = ("given", "swapped")
@@ -133,7 +133,7 @@ def recorded(context: Context, known: dict[str, FirstComparison]) -> Iterator[Au
 def asked(context: Context) -> Iterator[AuditedPair]:
     """The labelled pairs of the dataset, as each of the config's judges sees them."""
     config = context.config
-    pairs = {pair.key: pair for pair in labelled(context.examples(), config.max_pairs)} if config.judges else {}
+    pairs = {pair.key: pair for pair in labelled_pairs(context.examples(), config.max_pairs)} if config.judges else {}
     for choice in config.judges:
         facts = context.judge_facts(choice.version)
         inputs = [of_example(pair.example, pair=True) for pair in pairs.values()]

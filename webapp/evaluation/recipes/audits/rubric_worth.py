@@ -15,7 +15,7 @@ from trainer.rubrics.score import likert_score
 
 from ... import report as r
 from ..base import Context, FoundCase, tag
-from ..pairs import FirstComparison, labelled
+from ..pairs import FirstComparison, labelled_pairs
 
 BEST = 4  # the best score that a judge of rubrics gives
 BY = {"likert": "Rated by the rubric, item by item", "pointwise": "Rated as a whole, without a rubric"}
@@ -30,7 +30,7 @@ def worth(context: Context, examples: Sequence[Example]) -> tuple[list[r.Table],
         rated = list(_qualities(context, examples))
         cases += rated
         tables.append(_quality(rated))
-    pairs = list(labelled(examples, ties=False))
+    pairs = list(labelled_pairs(examples, ties=False))
     compared = {by: list(_compared(context, pairs, by)) for by in BY if getattr(context.config, by)}
     if compared:
         tables.append(_ranking(compared))

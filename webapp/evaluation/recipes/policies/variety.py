@@ -6,7 +6,7 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from trainer.metrics import policy as bench
-from trainer.metrics.estimate import Estimate, undefined
+from trainer.metrics.estimate import Estimate, undefined_estimate
 
 from ... import report as r
 from ..base import Context, NotMeasured, tag
@@ -86,12 +86,12 @@ def _texts(answered: Sequence["ScoredAnswer"]) -> dict[str, list[str]]:
 def _meaning(context: Context, texts: dict[str, dict[str, list[str]]]) -> dict[str, Estimate]:
     """The estimates by model. All are measured at once, because the process takes long to start."""
     if not context.config.embeddings:
-        return dict.fromkeys(texts, undefined("not asked for"))
+        return dict.fromkeys(texts, undefined_estimate("not asked for"))
     places = [(name, key) for name, found in texts.items() for key in found]
     try:
         measured = context.embedding_diversity({str(at): texts[name][key] for at, (name, key) in enumerate(places)})
     except NotMeasured as why:
-        return {name: undefined(str(why), missing=len(found)) for name, found in texts.items()}
+        return {name: undefined_estimate(str(why), missing=len(found)) for name, found in texts.items()}
     by_model: dict[str, list[float | None]] = {name: [] for name in texts}
     for at, (name, _) in enumerate(places):
         by_model[name].append(measured[str(at)])
@@ -100,8 +100,8 @@ def _meaning(context: Context, texts: dict[str, dict[str, list[str]]]) -> dict[s
 
 def _novelty(answered: Sequence["ScoredAnswer"], reason: str) -> Iterator[tuple[Estimate, r.Unit]]:
     if reason:
-        yield undefined(reason, missing=len(answered)), "number"
-        yield from ((undefined(reason, missing=len(answered)), "share") for _ in BOUNDS)
+        yield undefined_estimate(reason, missing=len(answered)), "number"
+        yield from ((undefined_estimate(reason, missing=len(answered)), "share") for _ in BOUNDS)
         return
     known = [each.rho for each in answered if each.rho is not None]
     found = bench.novelty_of(known)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.metrics import best_of_list, rm_bench
-from trainer.metrics.estimate import Estimate, undefined
+from trainer.metrics.estimate import Estimate, undefined_estimate
 
 from ... import report as r
 from ..base import FoundCase, tag
@@ -48,7 +48,7 @@ class MeasuredScorer:
     def headline(self) -> Estimate:
         if self.styled:
             return self.styled.average
-        return self.listed.score if self.listed else undefined("nothing was scored")
+        return self.listed.score if self.listed else undefined_estimate("nothing was scored")
 
     @property
     def cell(self) -> r.Cell:
@@ -76,8 +76,8 @@ def measured(
     found = best_of_list.result(lists) if listed else None
     unscored = {group.example.domain for group in listed} - set(found.subsets if found else ())
     if found and unscored:
-        lacking = {name: undefined(NO_SCORES) for name in unscored}
-        score = undefined(f"{', '.join(sorted(unscored))}: {NO_SCORES}")
+        lacking = {name: undefined_estimate(NO_SCORES) for name in unscored}
+        score = undefined_estimate(f"{', '.join(sorted(unscored))}: {NO_SCORES}")
         found = best_of_list.Result(score, {**found.subsets, **lacking}, found.ties)
     return MeasuredScorer(tried, rm_bench.accuracy(comparisons) if styled else None, found, missing)
 
@@ -160,7 +160,7 @@ def _ties(found: Sequence[MeasuredScorer]) -> r.Table:
     for each in found:
         parts = each.listed.ties if each.listed else {}
         mine = tag("model", each.tried.name)
-        none = undefined(NO_SCORES)
+        none = undefined_estimate(NO_SCORES)
         cells: list[Any] = [r.text(each.tried.name, mine)]
         cells += [
             r.estimate(

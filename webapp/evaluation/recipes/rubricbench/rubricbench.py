@@ -12,7 +12,7 @@ from trainer.metrics import rubricbench as bench
 
 from ... import report as r
 from ..base import Context, FoundCase, JudgeFacts, NothingToScore, Recipe, RecipeConfig, RecipeOutcome, tag
-from ..pairs import coverage_of, labelled, left_out
+from ..pairs import coverage_of, labelled_pairs, left_out
 from . import curves as scaling
 from . import faults
 from . import protocol as rubricbench_protocol
@@ -75,7 +75,7 @@ def run(context: Context) -> RecipeOutcome:
     with_rubric = (example for example in context.examples() if example.rubric)
     seen = [
         SeenPair(pair, pair.example.rubric.criteria)
-        for pair in labelled(with_rubric, config.max_pairs, ties=False)
+        for pair in labelled_pairs(with_rubric, config.max_pairs, ties=False)
         if pair.example.rubric
     ]
     if not seen:

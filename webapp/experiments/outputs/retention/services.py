@@ -114,7 +114,7 @@ def _erase(pk: int) -> None:
     try:
         with locks.shared(locks.Work.BACKUP_FILES, 0):  # a backup may have seen the row, and not yet its files
             _erase_folder(row)
-            if artifact_store.used():
+            if artifact_store.is_configured():
                 artifact_store.remove(artifacts.place(row))
     except (OSError, StoreAway):
         logger.warning("cannot delete the files of checkpoint %s of run %s yet", row.path, row.run_id, exc_info=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from trainer.metrics.audit import AuditCase
 from webapp.core.commands import JsonCommand
-from webapp.core.text.jsonlines import Lines, printed
+from webapp.core.text.jsonlines import Lines, as_json_text
 from webapp.judging.lines.audits import JudgedPairs, parse_case, report
 from webapp.judging.lines.fields import LineProblem
 
@@ -29,7 +29,7 @@ class Command(JsonCommand):
         lines.problems.settle(self.stderr if keep_good else None)
         bad = {"bad_lines": lines.problems.count} if keep_good else {}
         told = {"cases": lines.good, **bad, "audits": audits}
-        self.stdout.write(printed(told))
+        self.stdout.write(as_json_text(told))
 
 
 def _first(lines: Lines[AuditCase]) -> Iterator[AuditCase]:

@@ -12,7 +12,7 @@ from webapp.accounts.models import Membership
 from webapp.accounts.workspaces.owners import acting_owner
 from webapp.core.commands import JsonCommand
 from webapp.core.problems import Problem
-from webapp.core.text.jsonlines import Problems, printed
+from webapp.core.text.jsonlines import Problems, as_json_text
 from webapp.datasets.models import DatasetVersion
 from webapp.files.bundle import Bundle
 from webapp.judging.recorded.formats.base import Record, RecordedPair, RowProblem
@@ -53,7 +53,7 @@ class Command(JsonCommand):
             raise CommandError(str(error)) from error
         except OSError as error:
             raise CommandError(f"{file}: cannot be read: {error.strerror or error}") from error
-        self.stdout.write(printed(told))
+        self.stdout.write(as_json_text(told))
 
 
 def _newest(owner: Membership, name: str) -> DatasetVersion:

@@ -6,7 +6,7 @@ from typing import Any
 
 from trainer.metrics.rationale import consistency
 from webapp.core.commands import JsonCommand
-from webapp.core.text.jsonlines import Lines, printed
+from webapp.core.text.jsonlines import Lines, as_json_text
 from webapp.judging.lines.fields import LineProblem
 from webapp.judging.lines.rationales import parse_sample
 
@@ -27,4 +27,4 @@ class Command(JsonCommand):
         found = consistency(sample for _, sample in lines)
         lines.problems.settle(self.stderr if keep_good else None)
         bad = {"bad_lines": lines.problems.count} if keep_good else {}
-        self.stdout.write(printed(bad | found.json()))
+        self.stdout.write(as_json_text(bad | found.json()))
