@@ -309,7 +309,7 @@ def address(operation: ClientOperation) -> str:
     path = operation.path
     for each in operation.parameters("path"):
         if hint(each["schema"]) != "int":
-            path = path.replace(f"{{{each['name']}}}", f"{{quoted({each['name']})}}")
+            path = path.replace(f"{{{each['name']}}}", f"{{quote_part({each['name']})}}")
     return f'{"f" if "{" in path else ""}"{path}"'
 
 
@@ -330,7 +330,7 @@ def imports(code: str, borrowed: list[str]) -> str:
         lines.append("from pathlib import Path")
     if typed := [name for name in ("Any", "Literal", "NotRequired", "TypedDict") if re.search(rf"\b{name}\b", code)]:
         lines.append(f"from typing import {', '.join(typed)}")
-    calls = [name for name in ("Group", "new_key", "quoted") if re.search(rf"\b{name}\(|\({name}\)", code)]
+    calls = [name for name in ("Group", "new_key", "quote_part") if re.search(rf"\b{name}\(|\({name}\)", code)]
     lines += ["", f"from ..calling import {', '.join(calls)}"] if calls else []
     if here := [name for name in borrowed if re.search(rf"\b{name}\b", code)]:
         lines.append(f"from .shared import {', '.join(here)}")

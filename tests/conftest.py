@@ -21,6 +21,7 @@ from django.conf import settings as django_settings
 from django.core.cache import cache
 from django.db import transaction
 from django.test import TransactionTestCase, override_settings
+from django.utils.log import configure_logging
 from hypothesis import settings as hypothesis_settings
 from hypothesis.internal.conjecture import providers
 
@@ -53,6 +54,9 @@ gc.set_threshold(50_000, 20, 100)
 def pytest_configure(config: pytest.Config) -> None:
     """Starts the embedded database once, in the main process; parallel workers inherit its address."""
     database_cleanup.install()
+    if hasattr(config, "workerinput"):
+        # the process that it was forked from bound the handlers to streams of its own pytest, which are closed
+        configure_logging(django_settings.LOGGING_CONFIG, django_settings.LOGGING)
     if path := os.environ.get("CPU"):
         config.pluginmanager.register(cpu.Plugin(Path(path)))
     django_settings.DATABASE_POOL = None  # a pool would keep connections to a database that is removed at the end

@@ -130,7 +130,7 @@ def test_what_pip_refuses_is_not_installed_and_a_second_call_with_the_right_file
         path.write_bytes(content)
     (unpacked / "scripts/__pycache__").mkdir()
     # left by a use of the program, or put there by somebody
-    (unpacked / "scripts/__pycache__/fit.cpython-311.pyc").touch()
+    (unpacked / "scripts/__pycache__/check_python.cpython-311.pyc").touch()
     done = install(unpacked)
     assert done.returncode == 0, done.stderr
     assert not list(unpacked.glob("scripts/__pycache__"))

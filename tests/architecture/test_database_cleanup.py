@@ -70,11 +70,18 @@ def given_back() -> int:
     return found
 
 
+def backends() -> set[int]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
+        return {pid for (pid,) in cursor.fetchall()}
+
+
 def test_the_connections_of_a_server_serve_the_next_one(in_a_thread):
     with shared_connections():
-        first = in_a_thread.submit(given_back).result()
+        in_a_thread.submit(given_back).result()
+    kept = backends() - {backend()}
     with shared_connections():
-        assert in_a_thread.submit(given_back).result() == first
+        assert in_a_thread.submit(given_back).result() in kept  # the pool may have opened two, and hands out either
 
 
 def test_a_connection_that_a_thread_still_holds_is_not_kept(in_a_thread, monkeypatch):
