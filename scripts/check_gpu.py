@@ -1,8 +1,8 @@
 """Whether `make gpu` suits this machine. If not, `python3 scripts/check_gpu.py` says in one sentence why and what to do; otherwise which GPUs it
 found.
 
-    python3 scripts/check_gpu.py [--cpu]            before anything is fetched: driver, GPUs, C library, space on the disk;
-                                              with --cpu (`make vllm`): whether there is a GPU that the build for CPUs would leave idle
+    python3 scripts/check_gpu.py [--cpu]              before anything is fetched: driver, GPUs, C library, space on the disk;
+                                                      with --cpu (`make vllm`): whether there is a GPU that the build for CPUs would leave idle
     .venv/bin/python scripts/check_gpu.py --replaced  exit status 0 if the torch of this environment is a build without CUDA
     .venv/bin/python scripts/check_gpu.py --works     after it: whether torch and vLLM find the GPU
 

@@ -114,7 +114,7 @@ def on_gpus(resolved: dict[str, Any], lock: str) -> str:
     """The packages that `make gpu` adds to the lock or has in another version, with digests; torch and what its build brings are among
     them.
 
-    `resolved` is a lock of PEP 751, as uv writes it, for machines of `gpu.MACHINE`. Raises ValueError if a package has no wheel for
+    `resolved` is a lock of PEP 751, as uv writes it, for machines of `check_gpu.MACHINE`. Raises ValueError if a package has no wheel for
     one of our Pythons.
     """
     present = {pin.name: pin.version for pin in pins(lock)}

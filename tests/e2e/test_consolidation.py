@@ -1,5 +1,6 @@
 """A reviewer consolidates a project without a mouse."""
 
+import re
 import time
 
 import pytest
@@ -263,6 +264,25 @@ def test_a_comment_that_was_not_sent_is_given_back(open_page, team):
     expect(page.locator("#words-text")).to_have_value("Look again.")
     page.keyboard.press("Control+Enter")
     expect(page.locator("[data-remarks]")).to_contain_text("Look again.")
+
+
+def test_comments_written_after_the_session_has_ended_are_each_given_back(open_page, team):
+    page, _, _ = open_agreed(open_page, team)
+    cookies = page.context.cookies()
+    page.context.clear_cookies(name=re.compile("sessionid"))
+    for count, text in enumerate(("Look again.", "And here."), 1):
+        page.keyboard.press("c")
+        page.keyboard.type(text)
+        page.keyboard.press("Control+Enter")
+        expect(page.locator("#toasts").get_by_role("button", name="Open it again")).to_have_count(count)
+    expect(page.locator("#toasts").get_by_role("link", name="Sign in again")).to_have_count(2)
+    page.context.add_cookies(cookies)
+    page.get_by_role("button", name="Open it again").first.press("Enter")
+    expect(page.locator("#words-text")).to_have_value("Look again.")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("[data-remarks]")).to_contain_text("Look again.")
+    page.get_by_role("button", name="Open it again").press("Enter")
+    expect(page.locator("#words-text")).to_have_value("And here.")
 
 
 def test_a_comment_that_is_too_long_is_kept_whole_and_refused(open_page, team):

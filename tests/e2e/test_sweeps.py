@@ -154,7 +154,7 @@ def test_trials_are_compared_by_mean_and_interval_and_more_are_added(open_page, 
     photograph(page, "sweep")
     is_loaded_again_as_it_was_left(page)
     page.get_by_role("button", name="Add trials").click()
-    page.get_by_label("More trials").fill("2")
+    page.get_by_label("Trials to add").fill("2")
     page.get_by_role("button", name="Add them").click()
     expect(page.get_by_role("status").first).to_contain_text("16 of 18 trials launched")
     page.get_by_role("button", name="Stop").click()

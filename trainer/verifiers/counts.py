@@ -11,7 +11,7 @@ _QUESTION = regex.compile(r"[?？؟][?？؟!！]*+")
 
 class WordLength(Args):
     max_letters: int = Field(ge=1, le=100, description="Longest word that still counts as plain")
-    allow: int = Field(0, ge=0, le=1000, description="Longer words that are allowed")
+    allow: int = Field(0, ge=0, le=1000, description="Number of longer words that are allowed")
 
 
 def _words(text: str, args: Bounds) -> Finding:

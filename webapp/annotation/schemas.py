@@ -197,7 +197,7 @@ class PersonList(Schema):
 
 
 class ProjectInviteIn(StrictIn):
-    uses: int = Field(1, ge=1, le=500, description="People who may join by it")
+    uses: int = Field(1, ge=1, le=500, description="Number of people who may join by it")
     days: int = Field(7, ge=1, le=365)
     email: str | None = Field(None, max_length=254, description="For this address alone, once")
 

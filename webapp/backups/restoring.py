@@ -42,8 +42,8 @@ Report = Callable[[int, int], None]  # bytes done, bytes in all; raises Cancelle
 
 @dataclass(frozen=True)
 class Restored:
-    """The rows that were restored and compared. `unreadable`: stored secrets that open under no key; `pages`: addresses with their status, if they
-    were opened."""
+    """The numbers of what was restored and compared. `unreadable`: stored secrets that open under no key; `pages`: addresses with their status,
+    if they were opened."""
 
     rows: int
     tables: int

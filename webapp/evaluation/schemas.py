@@ -144,7 +144,7 @@ class GradeNextIn(Schema):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"overlap": 1}})
 
     name: str = Field("", description="Of dataset and project; empty: after the evaluation")
-    overlap: Annotated[int, Field(ge=1, le=50, description="People who grade each response")] = 1
+    overlap: Annotated[int, Field(ge=1, le=50, description="Number of people who grade each response")] = 1
 
 
 class GradeNextOut(Schema):
@@ -171,7 +171,7 @@ class StudyIn(Schema):
     )
 
     name: str
-    people: int = Field(1, description="People who judge each pair in each arm")
+    people: int = Field(1, description="Number of people who judge each pair in each arm")
     tags: list[str] = Field(default_factory=list, max_length=12, description="Only cases that carry all of these")
 
 

@@ -51,7 +51,7 @@ class RunResultOut(Schema):
     last: float | None
     low: float | None = Field(description="95% interval of `last`; null if none is told")
     high: float | None
-    n: int | None = Field(description="Cases from which `last` is computed, if the run reports them")
+    n: int | None = Field(description="Number of cases from which `last` is computed, if the run reports them")
 
 
 class EarlyStopOut(Schema):

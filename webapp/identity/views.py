@@ -58,7 +58,7 @@ def _rules(request: HttpRequest, form: TimeOutsForm) -> HttpResponse:
 @member(Role.OWNER)
 @require_POST
 def limit_sessions(request: HttpRequest) -> HttpResponse:
-    """Sets after how long the sessions of the workspace's people end."""
+    """Sets the time after which the sessions of the workspace's people end."""
     membership = access.require(request, Role.OWNER)
     form = TimeOutsForm(request.POST)
     if form.is_valid():

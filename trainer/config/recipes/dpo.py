@@ -31,7 +31,7 @@ class DpoOptim(Optim):
 
 class DpoEvaluation(Evaluation):
     max_examples: int = knob(
-        200, "Held-out examples of an evaluation, from the first in the dataset's order. More take longer", ge=0
+        200, "The most held-out examples of an evaluation, from the first in the dataset's order", ge=0
     )
 
 

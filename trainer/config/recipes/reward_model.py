@@ -22,7 +22,7 @@ class RewardEvaluation(Evaluation):
         20, "Steps between evaluations on the held-out split; 0: only before and after", unit="steps", ge=0
     )
     max_examples: int = knob(
-        500, "Held-out examples of an evaluation, from the first in the dataset's order. More take longer", ge=0
+        500, "The most held-out examples of an evaluation, from the first in the dataset's order", ge=0
     )
     embeddings: bool = knob(
         False,

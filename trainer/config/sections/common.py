@@ -64,7 +64,7 @@ class Evaluation(Section):
         10, "Steps between evaluations on the held-out split; 0: only before and after", unit="steps", ge=0
     )
     max_examples: int = knob(
-        40, "Held-out examples of an evaluation, from the first in the dataset's order. More take longer", ge=0
+        40, "The most held-out examples of an evaluation, from the first in the dataset's order", ge=0
     )
 
 

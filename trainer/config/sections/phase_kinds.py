@@ -31,7 +31,7 @@ class RewardedPhase(Phase):
     )
     window: int = knob(
         20,
-        "Last steps that are compared. Only steps of the phase before count. If the reward is noisy, few steps can "
+        "Last steps that count for this. Only steps of the phase before count. If the reward is noisy, few steps can "
         "look level although they rise",
         unit="steps",
         ge=4,

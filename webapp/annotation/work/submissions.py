@@ -234,8 +234,8 @@ def _suggestion(place: PersonPlace, seat: Assignment) -> dict[str, Any] | None:
 
 
 def _suggested(place: PersonPlace, seat: Assignment) -> tuple[str, str]:
-    """The moment at which this person saw a model's view, and its source. A person who reopens an answer after seeing the view has seen it before the next
-    answer."""
+    """Whether this person saw a model's view before or after answering, and the source of the view. A person who reopens an answer after
+    seeing the view has seen it before the next answer."""
     if _suggestion(place, seat) is None:
         return "never", ""
     offered = blinding.offered(seat, place.settings)

@@ -12,6 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from trainer.config.metrics.common import GENERATED
 from trainer.contracts import (
     AlarmData,
     ArtifactData,
@@ -38,7 +39,7 @@ from ..lifecycle import tokens
 from ..lifecycle.states import ENDS, State, move
 from ..live import broadcasts
 from ..metrics import facts, spans, writing
-from ..models import OVER, LogLine, Run, RunAlarm
+from ..models import ALIVE, OVER, LogLine, Run, RunAlarm
 from ..outputs import artifacts as outputs
 from ..outputs import starting_points
 from ..people import human_grades
@@ -145,7 +146,7 @@ def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
     ]  # every one in turn: a batch may hold a whole life
     if shown and moved and not any(moved):
         broadcasts.run_changed(run)
-    if told:
+    if any(GENERATED.key in each.values for each in told) and run.state in ALIVE:
         lifecycle.stop_at_tokens(run)  # the answer to this batch asks it to stop
 
 

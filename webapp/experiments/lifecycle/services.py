@@ -110,7 +110,7 @@ def stop_used_up(run: Run, now: datetime) -> None:
 
 
 def stop_at_tokens(run: Run) -> None:
-    """Stops a run that has reported more tokens than it may generate. The caller holds its lock. No query without a limit."""
+    """Stops a run that is alive and has reported as many tokens as it may generate. The caller holds its lock. No query without a limit."""
     if told := token_limit.used_up(run):
         stop_as(None, run, f"{told}{stopping.giving_up(run)}")
 

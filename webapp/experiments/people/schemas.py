@@ -76,7 +76,7 @@ class GradedCriterionOut(Schema):
     text: str
     judge: bool = Field(description="Whether the judge calls it met")
     people: bool | None = Field(description="The answer of most people; null if they are split or nobody has answered")
-    met: int = Field(description="People who call it met")
+    met: int = Field(description="Number of people who call it met")
     not_met: int
     agree: bool | None
 

@@ -15,7 +15,7 @@ from webapp.usage import counters
 from ..live import broadcasts
 from ..models import Run, RunJudge
 from ..queries import work_of
-from . import questions
+from . import budgets, questions
 
 
 def exchange(run: Run, told: OwnVerdicts) -> KnownVerdicts:
@@ -29,6 +29,7 @@ def exchange(run: Run, told: OwnVerdicts) -> KnownVerdicts:
     if told.verdicts:
         _store(row, list(own_verdicts.outcomes(version, told.verdicts)))
         broadcasts.judges(run.pk)
+        budgets.spent(run)
     row.refresh_from_db()
     money = row.budget_money
     return KnownVerdicts(

@@ -38,7 +38,7 @@ class SweepAxisIn(Schema):
     low: float | None = None
     high: float | None = None
     scale: str = Field("linear", description="`linear` or `log`: how a range is spread")
-    points: int | None = Field(None, description="Values of the range that a grid has")
+    points: int | None = Field(None, description="Number of values of the range that a grid has")
 
 
 class SweepIn(Schema):

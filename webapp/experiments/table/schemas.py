@@ -55,11 +55,13 @@ class FinalOut(Schema):
 
 
 class GroupCellOut(Schema):
-    """The cell of a group of runs in a column."""
+    """The value of a group of runs in a column."""
 
     mean: FinalOut | None = Field(description="Mean over seeds with its 95% interval, of a metric or a result")
     value: float | str | None = Field(description="The value of the config that all its runs share")
-    different: int = Field(description="Values of the config that they have, if there are several; otherwise 0")
+    different: int = Field(
+        description="Number of values that they have in the config, if there are several; otherwise 0"
+    )
 
 
 class RunGroupOut(Schema):

@@ -9,6 +9,9 @@ export const csrfToken = () =>
 /** Words for a request that was refused, or led to the sign-in page, because the session has ended. A toast with them has a link to sign in. */
 export const SIGNED_OUT = "You are signed out.";
 
+/** Whether a request was answered by the page for signing in, or refused because nobody is signed in. */
+export const toldToSignIn = (answer) => answer.status === 401 || (answer.redirected && new URL(answer.url).pathname === "/sign-in");
+
 export class ServerError extends Error {
   constructor(message, { status = 0, code = "", id = "", fields = [], body = null } = {}) {
     super(message);

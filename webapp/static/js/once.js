@@ -6,6 +6,9 @@
 import { csrfToken, unanswered } from "./http.js";
 import { toast } from "./toast.js";
 
+// Each sign-in gives another token. A form of before it would act as the person, and in the workspace, of the new session.
+const asLoaded = csrfToken();
+const OTHER_SESSION = "Somebody has signed in since this page was loaded. Copy what you typed, and load the page again.";
 const sending = new Map(); // form -> the button that shows it
 const reached = new WeakSet(); // forms whose server has answered just now, although the browser counts as offline
 
@@ -18,8 +21,10 @@ addEventListener("submit", (event) => {
     event.preventDefault();
     return ask(form, event.submitter);
   }
-  const token = form.elements.namedItem("csrfmiddlewaretoken");
-  if (token) token.value = csrfToken() || token.value; // somebody who signed in again in another tab has another one
+  if (csrfToken() !== asLoaded) {
+    event.preventDefault();
+    return toast(OTHER_SESSION, { tone: "bad" });
+  }
   sending.set(form, button);
   button?.setAttribute("aria-busy", "true");
 });

@@ -1,6 +1,6 @@
 // The form of a project: hides fields that do not apply to the chosen kind, adds and removes scales, and previews the guidelines. The page
 // also works without this script; then everything is visible.
-import { csrfToken, SIGNED_OUT } from "./http.js";
+import { csrfToken, SIGNED_OUT, toldToSignIn } from "./http.js";
 import { toast } from "./toast.js";
 
 const PAUSE_MS = 300; // after the last key, before the server is asked
@@ -23,7 +23,7 @@ function asker() {
     try {
       const options = { method: "POST", body: fields, headers: { "X-CSRFToken": csrfToken() }, signal: last.signal };
       const answer = await fetch(url, options);
-      if (answer.redirected) toast(SIGNED_OUT, { tone: "warn" });
+      if (toldToSignIn(answer)) toast(SIGNED_OUT, { tone: "warn" });
       return answer.ok && !answer.redirected ? await answer.text() : null;
     } catch {
       return null; // aborted, or the server is away: the shown fragment stays

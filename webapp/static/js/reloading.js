@@ -1,6 +1,6 @@
 // Loads parts of a page again: one request at a time, and once more if it was requested meanwhile.
 import { attention } from "./attention.js";
-import { SIGNED_OUT } from "./http.js";
+import { SIGNED_OUT, toldToSignIn } from "./http.js";
 import { toast } from "./toast.js";
 
 /** A function that fetches the page at `url` and hands it to `show`. */
@@ -13,8 +13,8 @@ export function reloading(url, show, headers = {}) {
     fetching = true;
     try {
       const answer = await fetch(url, { headers: { ...headers, ...attention() } });
-      if (answer.redirected || answer.status === 401) toast(SIGNED_OUT, { tone: "warn" });
-      else if (answer.ok) show(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      if (toldToSignIn(answer)) toast(SIGNED_OUT, { tone: "warn" });
+      else if (answer.ok && !answer.redirected) show(new DOMParser().parseFromString(await answer.text(), "text/html"));
     } catch {
       // the next message, or the connection that comes back, tries again
     } finally {

@@ -1,5 +1,5 @@
 // Groups of the table of runs: their runs unfold below them.
-import { SIGNED_OUT } from "./http.js";
+import { SIGNED_OUT, toldToSignIn } from "./http.js";
 import { toast } from "./toast.js";
 
 /** Loads the runs of a group below its row, and shows or hides them. `come` is called with rows that come. */
@@ -10,7 +10,8 @@ async function unfold(button, come) {
     button.rows = []; // a second click while they load asks for no others
     try {
       const answer = await fetch(`/experiments/rows?${button.dataset.unfold}`);
-      if (answer.redirected) throw new Error(SIGNED_OUT);
+      if (toldToSignIn(answer)) throw new Error(SIGNED_OUT);
+      if (answer.redirected) throw new Error("load the page again.");
       if (!answer.ok) throw new Error(answer.statusText);
       const held = document.createElement("template");
       held.innerHTML = await answer.text();

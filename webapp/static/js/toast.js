@@ -19,8 +19,8 @@ export function toast(text, { tone = "info", id = "", action = null } = {}) {
   if (!list) return;
   const signedOut = text.endsWith(SIGNED_OUT);
   const same = [...list.children].find((item) => item.dataset.text === text);
-  if (same && signedOut) return; // each part of the page that loads itself again finds it out
-  same?.remove(); // a repeated failure is only one toast
+  if (same && signedOut && !action) return; // each part of the page that loads itself again finds it out
+  if (!action) same?.remove(); // a repeated failure is only one toast, unless it has something to give back
   const item = document.createElement("li");
   item.className = "toast";
   item.dataset.tone = tone;
@@ -31,17 +31,15 @@ export function toast(text, { tone = "info", id = "", action = null } = {}) {
   close.dataset.dismiss = "";
   close.setAttribute("aria-label", "Dismiss");
   close.append(icon("x"));
-  const beside = signedOut ? [signIn(item)] : action ? [button(item, action)] : [];
-  item.append(shapes[tone](), words, ...beside, close);
+  item.append(shapes[tone](), words, ...(signedOut ? [signIn()] : []), ...(action ? [button(item, action)] : []), close);
   list.append(item);
-  if (!signedOut) expire(item, action ? STAY_TO_ACT : STAY);
+  if (!signedOut) return expire(item, action ? STAY_TO_ACT : STAY);
+  if (!action) item.dataset.signedOut = "";
 }
 
-function signIn(item) {
+function signIn() {
   const href = `/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`;
-  const made = Object.assign(document.createElement("a"), { className: "btn small", href, target: "_blank", textContent: "Sign in again" });
-  made.addEventListener("click", () => item.remove());
-  return made;
+  return Object.assign(document.createElement("a"), { className: "btn small", href, target: "_blank", textContent: "Sign in again" });
 }
 
 function button(item, { label, run }) {
@@ -61,4 +59,8 @@ function expire(item, stay = STAY) {
 }
 
 document.addEventListener("click", (event) => event.target.closest("[data-dismiss]")?.closest("li, .callout")?.remove());
+// Whoever comes back from the other tab may have signed in. If not, the next refused request says it again.
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) document.querySelectorAll("#toasts > [data-signed-out]").forEach((item) => item.remove());
+});
 document.querySelectorAll("#toasts > .toast").forEach((item) => expire(item, item.querySelector("form") ? STAY_TO_ACT : STAY));

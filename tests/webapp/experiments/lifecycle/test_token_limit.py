@@ -54,6 +54,16 @@ def test_it_stops_and_saves_and_goes_on_only_with_a_new_limit(live, run, ray, te
     assert lifecycle.resume(team.researcher, fresh(run)).state == "queued"
 
 
+def test_a_run_that_pauses_with_the_step_that_reaches_its_limit_stays_paused(live, run, team):  # noqa: F811
+    limit(team, run, 1000)
+    lifecycle.pause(team.researcher, fresh(run))
+    last = [live.metrics(1, **{KEY: 1000.0}), live.event("state", 1, state="stopped", reason="Stopped after step 1")]
+    assert live.post(*last).status_code == 200
+    assert (fresh(run).state, fresh(run).state_reason) == ("paused", "Paused after step 1")
+    with pytest.raises(Conflict, match="Raise or lift the limit first"):
+        lifecycle.resume(team.researcher, fresh(run))
+
+
 def test_a_step_that_is_repeated_counts_once(live, run):  # noqa: F811
     for step in range(1, 8):
         tell(live, step, 100)

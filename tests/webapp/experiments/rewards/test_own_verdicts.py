@@ -14,8 +14,10 @@ from trainer.judges.chat import ChatReply
 from trainer.judges.engine import Outcome
 from trainer.rewards.judges import VerdictsAway
 from trainer.rewards.verdict_store import ServerStore
+from webapp.experiments.lifecycle import spending
 from webapp.experiments.models import RunJudge
 from webapp.experiments.rewards import budgets
+from webapp.experiments.rewards.budgets import KEEP
 from webapp.judging.asking.calls import judge_calls
 from webapp.judging.models import Verdict
 
@@ -67,6 +69,13 @@ def test_what_a_run_says_is_not_asked_again_by_an_evaluation_nor_by_another_run(
     again = start(launch, judge=str(own))
     assert store_of(again, own).get(keys).keys() == set(keys)
     assert RunJudge.objects.get(run=again).calls == 0
+
+
+def test_the_verdicts_that_use_up_what_all_judges_may_use_stop_the_run_at_once(run, own, team):
+    spending.change(team.researcher, run, 10, KEEP)
+    store_of(run, own).put(outcomes(own))
+    run.refresh_from_db()
+    assert (run.state, run.state_reason) == ("stopping", "The 10 tokens that its judges may use are used up")
 
 
 def test_verdicts_that_are_sent_twice_are_counted_once(run, own):

@@ -245,7 +245,7 @@ def _table(found: Mapping[str, Agreement]) -> r.Table:
 
 def _confusion(title: str, found: Mapping[str, Agreement]) -> r.Table:
     rows = [[r.text(judge, tag("judge", judge)), *_cells(each, tag("judge", judge))] for judge, each in found.items()]
-    note = "Criteria that people and the judge call met; each number leads to its cases."
+    note = "Criteria by the verdicts of people and of the judge; each number leads to its cases."
     return r.table(title, ["Judge", *[words for words, _ in CELLS], "No verdict"], rows, note)
 
 
