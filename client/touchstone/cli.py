@@ -45,7 +45,7 @@ from .terminal import (
     err,
     out,
     print_json,
-    print_table,
+    print_rows,
     refusals_printed,
     say,
 )
@@ -325,7 +325,7 @@ def download(
         rows = [row for row in known.runs.list_artifacts(run, page_size=PAGE) if row["present"]]
         if not path:
             if as_json:
-                print_table(rows, {}, as_json=True)
+                print_rows(rows, {}, as_json=True)
                 return
             for row in rows:
                 say(f"{row['path']}  {row['bytes']:,} bytes")
@@ -368,7 +368,7 @@ def notices(
     """Lists your notices, newest first."""
     with refusals_printed():
         rows = terminal.server().notices.all(unread=unread, page_size=min(limit, PAGE))
-        print_table(rows, {"at": "created_at", "event": "event", "notice": "title", "page": "href"}, as_json, limit)
+        print_rows(rows, {"at": "created_at", "event": "event", "notice": "title", "page": "href"}, as_json, limit)
 
 
 @app.command()

@@ -119,7 +119,7 @@ def print_json(answer: object) -> None:
     print(json.dumps(answer, indent=2, ensure_ascii=False))
 
 
-def print_table(
+def print_rows(
     rows: Iterable[Mapping[str, object]], columns: Mapping[str, str], as_json: bool, limit: int = 10_000
 ) -> int:
     """Prints rows as a table, or as lines of JSON, and returns how many. `columns`: heading -> place of its value, such as `progress.step`."""

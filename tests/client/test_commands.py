@@ -128,7 +128,9 @@ def test_datasets_and_aliases_are_found_by_their_commands(run, plans, team):
 
 
 def test_a_table_that_a_program_reads_has_a_row_on_a_line():
-    told = "import sys, touchstone.terminal as t; t.print_table([{'a': 'word ' * 60, 'b': 2}], {'a': 'a', 'b': 'b'}, False)"
+    told = (
+        "import sys, touchstone.terminal as t; t.print_rows([{'a': 'word ' * 60, 'b': 2}], {'a': 'a', 'b': 'b'}, False)"
+    )
     env = {
         name: value for name, value in os.environ.items() if name != "COLUMNS"
     }  # some library sets it for all that follows

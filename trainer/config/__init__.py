@@ -59,7 +59,7 @@ def resolve(recipe: str, raw: dict[str, Any]) -> RecipeConfig:
     return config
 
 
-def load_stored(recipe: str, raw: Mapping[str, Any]) -> dict[str, Any]:
+def upgrade_stored(recipe: str, raw: Mapping[str, Any]) -> dict[str, Any]:
     """A config that an older version has stored. Fields that it does not have get the value by which that version worked."""
     found = dict(raw)
     if recipe != "policy":

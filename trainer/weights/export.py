@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer import checkpoints
-from trainer.config import RECIPES, RecipeConfig, load_stored, resolve
+from trainer.config import RECIPES, RecipeConfig, resolve, upgrade_stored
 from trainer.contracts import ArtifactData, ModelFile
 from trainer.inference.adapters import whole_directory
 from trainer.loops.session.stage import StageJob, State
@@ -34,7 +34,7 @@ def work(client: JobClient) -> Mapping[str, Any]:
     try:
         job = StageJob(
             RECIPES[params["recipe"]],
-            resolve(params["recipe"], load_stored(params["recipe"], params["config"])),
+            resolve(params["recipe"], upgrade_stored(params["recipe"], params["config"])),
             _examples(client, run_dir, copy),
             models,
             run_dir,

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
-from trainer.config import RECIPES, ConfigInvalid, OnPolicyConfig, Recipe, load_stored, resolve
+from trainer.config import RECIPES, ConfigInvalid, OnPolicyConfig, Recipe, resolve, upgrade_stored
 from trainer.config.metrics.common import GROUPS
 from trainer.config.recipe import HELD_OUT, Metric
 
@@ -81,7 +81,7 @@ def reward(run: Run) -> tuple[list[dict[str, Any]], str]:
         parts = [each for each in listed if isinstance(each, dict) and "name" in each]
         return parts, str(run.config.get("reward_expression") or "")
     try:
-        config = resolve(run.recipe, load_stored(run.recipe, run.config))
+        config = resolve(run.recipe, upgrade_stored(run.recipe, run.config))
     except ConfigInvalid:
         return [], ""
     if not isinstance(config, OnPolicyConfig):

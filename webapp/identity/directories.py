@@ -11,7 +11,7 @@ from django.utils import timezone
 from webapp.accounts.models import Membership, User, Workspace, hash_secret
 from webapp.core.auditing import audit
 from webapp.core.problems import Invalid
-from webapp.core.text.texts import lines_of_text
+from webapp.core.text.texts import several_lines
 
 from .models import Directory, DirectoryGroup, DirectoryKey, DirectoryPerson
 
@@ -40,7 +40,7 @@ def counting_in(workspace: Workspace) -> list[str]:
 @transaction.atomic
 def create(administrator: User, name: str, everywhere: bool, workspaces: Sequence[Workspace]) -> tuple[Directory, str]:
     """A new directory and the secret of its first key. Raises Invalid at `name`, `workspaces`."""
-    name = lines_of_text(name, 80, "A directory needs a name.", "name")
+    name = several_lines(name, 80, "A directory needs a name.", "name")
     if not everywhere and not workspaces:
         raise Invalid("A directory needs a workspace.", {"workspaces": "choose at least one, or all"})
     try:

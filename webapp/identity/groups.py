@@ -10,7 +10,7 @@ from webapp.accounts.models import RANK, Membership, Role, User, Workspace
 from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
-from webapp.core.text.texts import lines_of_text
+from webapp.core.text.texts import several_lines
 
 from .models import Directory, DirectoryPerson, FromDirectory, GroupRole
 
@@ -19,7 +19,7 @@ from .models import Directory, DirectoryPerson, FromDirectory, GroupRole
 def map_group(membership: Membership, group: str, role: str) -> GroupRole:
     """People of `group` have `role` in the workspace: at once if a directory lists them by SCIM, else from their next sign-in. A group has
     one role: the newest counts."""
-    group = lines_of_text(group, 200, "A group needs a name.", "group")
+    group = several_lines(group, 200, "A group needs a name.", "group")
     if role not in Role.values:
         raise Invalid("Unknown role.", {"role": f"must be one of {', '.join(Role.values)}"})
     row, _ = GroupRole.objects.update_or_create(workspace=membership.workspace, group=group, defaults={"role": role})

@@ -118,7 +118,7 @@ class TroubleOut(TypedDict):
 
 
 class UseOut(TypedDict):
-    """The tokens, the money and the time of the verdicts of one version of a judge; null if none of them says."""
+    """The tokens and the cost of the verdicts of one version of a judge; null if no verdict says."""
 
     judge_id: int
     judge: str

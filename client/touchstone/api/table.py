@@ -80,7 +80,7 @@ class FinalsOut(TypedDict):
 
 
 class GroupCellOut(TypedDict):
-    """The cell of a group of runs in a column."""
+    """The value of a group of runs in a column."""
 
     mean: FinalOut | None
     value: float | str | None

@@ -7,7 +7,7 @@ from uuid import uuid4
 import typer
 
 from .. import terminal
-from ..terminal import AsJson, Key, parse_settings, print_json, print_table, refusals_printed, say
+from ..terminal import AsJson, Key, parse_settings, print_json, print_rows, refusals_printed, say
 from .runs import app, print_run
 
 Settings = Annotated[
@@ -165,4 +165,4 @@ def runs_chain(run: int, as_json: AsJson = False) -> None:
             return
         say(f"begins with run {found['first']}", "bold")
         columns = {"step": "id", "kind": "kind", "name": "name", "state": "state", "run": "run", "reason": "reason"}
-        print_table(found["items"], columns, as_json=False)
+        print_rows(found["items"], columns, as_json=False)

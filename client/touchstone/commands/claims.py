@@ -7,7 +7,7 @@ from uuid import uuid4
 import typer
 
 from .. import terminal
-from ..terminal import AsJson, Key, Lines, group, print_json, print_table, refusals_printed, say
+from ..terminal import AsJson, Key, Lines, group, print_json, print_rows, refusals_printed, say
 
 app = group("Claims of papers: test one, and see its results.")
 
@@ -18,7 +18,7 @@ def claims_list(as_json: Lines = False) -> None:
     with refusals_printed():
         methods = terminal.server().claims.methods()["items"]
         if as_json:
-            print_table(methods, {}, as_json=True)
+            print_rows(methods, {}, as_json=True)
             return
         for method in methods:
             for plan in method["plans"]:

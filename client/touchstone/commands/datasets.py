@@ -1,7 +1,7 @@
 """Datasets: list, versions, freeze."""
 
 from .. import terminal
-from ..terminal import PAGE, AsJson, Limit, Lines, group, print_json, print_table, refusals_printed, say
+from ..terminal import PAGE, AsJson, Limit, Lines, group, print_json, print_rows, refusals_printed, say
 
 app = group("Datasets: list, show, freeze. `touchstone import` makes versions, `touchstone export` writes them.")
 COLUMNS = {
@@ -25,7 +25,7 @@ VERSIONS = {
 def datasets_list(limit: Limit = 20, as_json: Lines = False) -> None:
     """Lists datasets with their newest versions."""
     with refusals_printed():
-        print_table(terminal.server().datasets.all(page_size=min(limit, PAGE)), COLUMNS, as_json, limit)
+        print_rows(terminal.server().datasets.all(page_size=min(limit, PAGE)), COLUMNS, as_json, limit)
 
 
 @app.command("show")
@@ -35,7 +35,7 @@ def datasets_show(dataset: int, limit: Limit = 20, as_json: Lines = False) -> No
         known = terminal.server()
         if not as_json:
             say(known.datasets.get(dataset)["name"], "bold")
-        print_table(known.datasets.list_versions(dataset, page_size=min(limit, PAGE)), VERSIONS, as_json, limit)
+        print_rows(known.datasets.list_versions(dataset, page_size=min(limit, PAGE)), VERSIONS, as_json, limit)
 
 
 @app.command("freeze")

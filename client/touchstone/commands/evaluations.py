@@ -25,7 +25,7 @@ from ..terminal import (
     group,
     out,
     print_json,
-    print_table,
+    print_rows,
     refusals_printed,
 )
 
@@ -51,7 +51,7 @@ def evaluations_list(
     """Lists the newest evaluations."""
     with refusals_printed():
         rows = terminal.server().all("/evaluations", state=state or None, recipe=recipe or None, limit=min(limit, PAGE))
-        print_table(rows, COLUMNS, as_json, limit)
+        print_rows(rows, COLUMNS, as_json, limit)
 
 
 @app.command("recipes")
@@ -59,7 +59,7 @@ def evaluations_recipes(as_json: Lines = False) -> None:
     """Lists what an evaluation can find out."""
     with refusals_printed():
         rows = terminal.server().evaluations.recipes()["items"]
-        print_table(rows, {"recipe": "name", "title": "title"}, as_json)
+        print_rows(rows, {"recipe": "name", "title": "title"}, as_json)
 
 
 @app.command("record")
@@ -159,7 +159,7 @@ def evaluations_cases(
     """Prints the cases behind the numbers, one JSON object a line."""
     with refusals_printed():
         rows = terminal.server().evaluations.cases(evaluation, tag=tag or None, page_size=min(limit, PAGE))
-        print_table(rows, {}, as_json=True, limit=limit)
+        print_rows(rows, {}, as_json=True, limit=limit)
 
 
 @app.command("pause")

@@ -17,7 +17,7 @@ from ..terminal import (
     err,
     group,
     print_json,
-    print_table,
+    print_rows,
     refusals_printed,
     say,
 )
@@ -39,7 +39,7 @@ SHOWN = 10  # refused lines that people see; --json has all that the server keep
 def imports_list(limit: Limit = 20, as_json: Lines = False) -> None:
     """Lists the newest imports."""
     with refusals_printed():
-        print_table(terminal.server().datasets.list_imports(page_size=min(limit, PAGE)), COLUMNS, as_json, limit)
+        print_rows(terminal.server().datasets.list_imports(page_size=min(limit, PAGE)), COLUMNS, as_json, limit)
 
 
 @app.command("show")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from .. import terminal
-from ..terminal import PAGE, AsJson, Limit, Lines, group, print_json, print_table, refusals_printed, say
+from ..terminal import PAGE, AsJson, Limit, Lines, group, print_json, print_rows, refusals_printed, say
 
 app = group("Models: list, show, register, download, aliases.")
 
@@ -16,7 +16,7 @@ def models_list(limit: Limit = 20, as_json: Lines = False) -> None:
     """Lists the newest models."""
     with refusals_printed():
         columns = {"id": "id", "model": "name", "source": "source", "stage": "stage", "path": "path"}
-        print_table(terminal.server().models.all(page_size=min(limit, PAGE)), columns, as_json, limit)
+        print_rows(terminal.server().models.all(page_size=min(limit, PAGE)), columns, as_json, limit)
 
 
 @app.command("download")
@@ -69,7 +69,7 @@ def models_aliases(as_json: Lines = False) -> None:
     """Lists the aliases, and the models at which they point."""
     with refusals_printed():
         columns = {"alias": "name", "model": "model.name", "id": "model.id", "moved": "moved_at"}
-        print_table(terminal.server().models.list_aliases(page_size=PAGE), columns, as_json)
+        print_rows(terminal.server().models.list_aliases(page_size=PAGE), columns, as_json)
 
 
 @app.command("alias")

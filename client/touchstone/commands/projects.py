@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from .. import terminal
-from ..terminal import PAGE, AsJson, Limit, Lines, group, print_json, print_table, refusals_printed, say
+from ..terminal import PAGE, AsJson, Limit, Lines, group, print_json, print_rows, refusals_printed, say
 
 app = group("Projects in which people annotate: list, start, show, answers, publish.")
 COLUMNS = {
@@ -27,7 +27,7 @@ COLUMNS = {
 def projects_list(limit: Limit = 20, as_json: Lines = False) -> None:
     """Lists the newest projects."""
     with refusals_printed():
-        print_table(terminal.server().projects.all(page_size=min(limit, PAGE)), COLUMNS, as_json, limit)
+        print_rows(terminal.server().projects.all(page_size=min(limit, PAGE)), COLUMNS, as_json, limit)
 
 
 @app.command("start")

@@ -10,7 +10,7 @@ from rich.text import Text
 from .. import terminal
 from ..api.recipes import RecipeOut
 from ..server import Server
-from ..terminal import Lines, out, print_json, print_table, refusals_printed, say
+from ..terminal import Lines, out, print_json, print_rows, refusals_printed, say
 
 Name = Annotated[str, typer.Argument(help="Such as policy; without a name, all are listed")]
 Schema = Annotated[
@@ -32,9 +32,9 @@ def recipes(
             print_json(known.recipes.schema(name))
         elif metrics:
             columns = {"metric": "key", "unit": "unit", "help": "help"}
-            print_table(known.recipes.metrics_of(name)["metrics"], columns, as_json)
+            print_rows(known.recipes.metrics_of(name)["metrics"], columns, as_json)
         elif as_json:
-            print_table([known.recipes.get(name)] if name else known.recipes.all()["items"], {}, as_json=True)
+            print_rows([known.recipes.get(name)] if name else known.recipes.all()["items"], {}, as_json=True)
         elif name:
             _recipe(known.recipes.get(name))
         else:
@@ -59,7 +59,7 @@ def _gallery(found: list[RecipeOut]) -> None:
 def _fits(known: Server, dataset: str, as_json: bool) -> None:
     rows = known.recipes.fit(dataset=dataset)["items"]
     if as_json:
-        print_table(rows, {}, as_json=True)
+        print_rows(rows, {}, as_json=True)
         return
     for row in rows:
         says = {True: "fits", False: "does not fit", None: "not known"}[row["fits"]]

@@ -9,7 +9,7 @@ import typer
 from .. import terminal
 from ..api.shared import RepeatOut
 from ..server import Server
-from ..terminal import AsJson, Key, Limit, Lines, group, print_json, print_table, refusals_printed, say
+from ..terminal import AsJson, Key, Limit, Lines, group, print_json, print_rows, refusals_printed, say
 
 app = group("Repeated runs: list, add, pause, resume, end.")
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -22,7 +22,7 @@ def repeats_list(limit: Limit = 20, as_json: Lines = False) -> None:
     """Lists the runs that are repeated: when next, and what became of the last time."""
     with refusals_printed():
         rows = terminal.server().repeats.all()["items"]
-        print_table(rows if as_json else map(_line, rows), COLUMNS, as_json, limit)
+        print_rows(rows if as_json else map(_line, rows), COLUMNS, as_json, limit)
 
 
 def _line(row: RepeatOut) -> Mapping[str, object]:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import typer
 
 from .. import terminal
-from ..terminal import PAGE, Limit, Lines, group, parse_settings, print_json, print_table, refusals_printed
+from ..terminal import PAGE, Limit, Lines, group, parse_settings, print_json, print_rows, refusals_printed
 
 app = group("Responses of a run: list, one prompt, notes, a dataset of them.")
 Phase = Annotated[Literal["train", "eval", ""], typer.Option(help="train or eval")]
@@ -28,7 +28,7 @@ def rollouts_list(run: int, step: Step = None, phase: Phase = "", limit: Limit =
             "reward": "reward",
             "response": "response",
         }
-        print_table(rows, columns, as_json, limit)
+        print_rows(rows, columns, as_json, limit)
 
 
 @app.command("prompt")
@@ -37,7 +37,7 @@ def rollouts_prompt(run: int, example_key: str, phase: Phase = "", as_json: Line
     with refusals_printed():
         rows = terminal.server().rollouts.prompt_steps(run, example_key=example_key, phase=phase or None, page_size=100)
         columns = {"step": "step", "responses": "responses", "mean": "mean", "lowest": "low", "highest": "high"}
-        print_table(rows, columns, as_json)
+        print_rows(rows, columns, as_json)
 
 
 @app.command("notes")
@@ -53,7 +53,7 @@ def rollouts_notes(run: int, step: Step = None, as_json: Lines = False) -> None:
             "note": "text",
             "by": "author",
         }
-        print_table(rows, columns, as_json)
+        print_rows(rows, columns, as_json)
 
 
 @app.command("preview")

@@ -11,7 +11,7 @@ from .. import terminal
 from ..api.runs import CurveOut, RunOut
 from ..following import charts, follow, headline
 from ..server import Server
-from ..terminal import PAGE, AsJson, Limit, Lines, err, group, out, print_json, print_table, refusals_printed, say
+from ..terminal import PAGE, AsJson, Limit, Lines, err, group, out, print_json, print_rows, refusals_printed, say
 
 app = group("Runs: list, show, follow, stop, change.")
 COLUMNS = {
@@ -33,7 +33,7 @@ def runs_list(
     """Lists the newest runs."""
     with refusals_printed():
         rows = terminal.server().all("/runs", state=state or None, limit=min(limit, PAGE))
-        print_table(rows, COLUMNS, as_json, limit)
+        print_rows(rows, COLUMNS, as_json, limit)
 
 
 @app.command("show")
@@ -130,7 +130,7 @@ def runs_log(
     with refusals_printed():
         lines = terminal.server().log(run, after_seq)
         if as_json:
-            print_table(lines, {}, as_json=True)
+            print_rows(lines, {}, as_json=True)
             return
         for line in lines:
             say(f"{line['seq']:>6} {line['time'][:19]} {line['level']:7} step {line['step']}  {line['message']}")
@@ -141,7 +141,7 @@ def runs_history(run: int, as_json: Lines = False) -> None:
     """Lists every change of a run's state: when, by whom, why."""
     with refusals_printed():
         columns = {"at": "at", "action": "action", "state": "state", "who": "who", "why": "why"}
-        print_table(terminal.server().runs.history(run), columns, as_json)
+        print_rows(terminal.server().runs.history(run), columns, as_json)
 
 
 @app.command("line")
@@ -168,7 +168,7 @@ def runs_metrics(
     """Prints every point of a metric."""
     with refusals_printed():
         known = terminal.server()
-        if not print_table(
+        if not print_rows(
             known.points(run, key, after_step), {"step": "step", key: "value", "time": "time"}, as_json, 2**31
         ):
             _unknown(known, run, [key])

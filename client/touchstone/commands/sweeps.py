@@ -26,7 +26,7 @@ from ..terminal import (
     out,
     parse_settings,
     print_json,
-    print_table,
+    print_rows,
     refusals_printed,
     say,
 )
@@ -52,7 +52,7 @@ Changes = Annotated[
 def sweeps_list(limit: Limit = 20, as_json: Lines = False) -> None:
     """Lists the newest sweeps."""
     with refusals_printed():
-        print_table(terminal.server().sweeps.all(page_size=min(limit, PAGE)), COLUMNS, as_json, limit)
+        print_rows(terminal.server().sweeps.all(page_size=min(limit, PAGE)), COLUMNS, as_json, limit)
 
 
 @app.command("start")

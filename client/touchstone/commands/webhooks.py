@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from .. import terminal
-from ..terminal import PAGE, Limit, Lines, group, print_json, print_table, refusals_printed
+from ..terminal import PAGE, Limit, Lines, group, print_json, print_rows, refusals_printed
 
 app = group("Webhooks: list, add, test, what was delivered.")
 
@@ -15,7 +15,7 @@ def webhooks_list(as_json: Lines = False) -> None:
     """Lists the webhooks of the workspace."""
     with refusals_printed():
         columns = {"id": "id", "address": "url", "active": "active", "events": "events"}
-        print_table(terminal.server().webhooks.all(page_size=PAGE), columns, as_json)
+        print_rows(terminal.server().webhooks.all(page_size=PAGE), columns, as_json)
 
 
 @app.command("add")
@@ -53,4 +53,4 @@ def webhooks_deliveries(
             "status": "status",
             "error": "error",
         }
-        print_table(rows, columns, as_json, limit)
+        print_rows(rows, columns, as_json, limit)

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 import trainer
-from trainer.config import RECIPES, load_stored
+from trainer.config import RECIPES, upgrade_stored
 from trainer.files import digest_of
 
 from .stage import StageJob
@@ -81,7 +81,7 @@ def _as_read_now(there: Mapping[str, Any]) -> dict[str, Any]:
     """The config of `there`, with the defaults of fields that did not exist then, also in items of lists. A config that is no longer valid
     is returned unchanged.
     """
-    config = load_stored(there["recipe"], there["config"])
+    config = upgrade_stored(there["recipe"], there["config"])
     try:
         return RECIPES[there["recipe"]].schema.model_validate(config).model_dump(mode="json")
     except (KeyError, ValidationError):

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from webapp.core.auditing import audit
 from webapp.core.problems import Invalid
-from webapp.core.text.texts import lines_of_text
+from webapp.core.text.texts import several_lines
 
 from .. import areas
 from ..models import ApiToken, Membership, hash_secret
@@ -33,7 +33,7 @@ def create_token(
     given = areas.everywhere(scope) if rights is None else areas.checked(rights)
     if days is not None and not 1 <= days <= LONGEST_TOKEN_DAYS:
         raise Invalid("A token cannot last that long.", {"days": f"must be between 1 and {LONGEST_TOKEN_DAYS}"})
-    name = lines_of_text(name, 80, "A token needs a name.", "name")
+    name = several_lines(name, 80, "A token needs a name.", "name")
     secret = ApiToken.new_secret()
     token = ApiToken.objects.create(
         user=membership.user,

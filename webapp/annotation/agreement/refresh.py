@@ -73,7 +73,7 @@ def forget(project_id: int) -> None:
     AgreementReport.objects.filter(project_id=project_id).update(through=-1)
 
 
-def answers_changed(project_id: int, task_ids: Collection[int]) -> None:
+def review_again(project_id: int, task_ids: Collection[int]) -> None:
     """Calls `forget` if answers to these tasks stand again, or no longer: nothing else would have the tasks reviewed again."""
     forget(project_id)
     transaction.on_commit(lambda: review_tasks(Project.objects.get(pk=project_id), task_ids))

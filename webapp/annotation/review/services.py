@@ -29,9 +29,9 @@ from webapp.annotation.review import consolidation, queries
 from webapp.annotation.tasks import answer_checks, blinding
 from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.text.texts import lines_of_text
+from webapp.core.text.texts import several_lines
 
-from ..agreement.refresh import STANDS, answers_changed, placed, resolution, review_new
+from ..agreement.refresh import STANDS, placed, resolution, review_again, review_new
 from ..jobs import runner
 from ..work import queue, remarks
 
@@ -282,8 +282,8 @@ def send_back(membership: Membership, assignment: Assignment, words: str) -> Ass
 
     Raises Invalid at `words`; Conflict if no answer stands.
     """
-    words = lines_of_text(words, 2000, "Say what should be looked at again.", "words")
+    words = several_lines(words, 2000, "Say what should be looked at again.", "words")
     row = queue.send_back(assignment, words)
     audit.record(membership, membership.user, "answer.sent_back", assignment, words=words)
-    answers_changed(assignment.project_id, [assignment.task_id])
+    review_again(assignment.project_id, [assignment.task_id])
     return row

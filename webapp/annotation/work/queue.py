@@ -23,7 +23,7 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import AHEAD
 from webapp.core.text.texts import one_line
 
-from ..agreement.refresh import answers_changed
+from ..agreement.refresh import review_again
 from ..tasks import seats
 from ..tasks.seats import PersonPlace
 from . import remarks, serving, submissions
@@ -172,7 +172,7 @@ def _skip(membership: Membership, assignment_id: int, reason: str) -> PersonPlac
         Answer.objects.filter(assignment_id=seat.pk, current=True).update(current=False)
         place.participant.submitted -= 1
         place.participant.save(update_fields=["submitted"])
-        answers_changed(seat.project_id, [seat.task_id])
+        review_again(seat.project_id, [seat.task_id])
     Assignment.objects.filter(id=seat.pk).update(state=State.SKIPPED, skip_reason=reason, submitted_at=None)
     return place
 
@@ -246,7 +246,7 @@ def _give_up(rows: Sequence[Assignment]) -> None:
         if seat.submitted_at:
             standing[seat.project_id].append(seat.task_id)
     for project, tasks in standing.items():
-        answers_changed(project, tasks)
+        review_again(project, tasks)
 
 
 def flag(membership: Membership, assignment: Assignment, kind: str, text: str) -> Comment:

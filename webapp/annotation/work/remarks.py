@@ -2,7 +2,7 @@
 
 from webapp.accounts.models import User
 from webapp.core.problems import Invalid
-from webapp.core.text.texts import lines_of_text
+from webapp.core.text.texts import several_lines
 
 from ..models import Comment, Task
 
@@ -15,5 +15,5 @@ def add(author: User, task: Task, kind: str, text: str) -> Comment:
         raise Invalid(
             "The kind of the remark is not known.", {"kind": f"must be one of {', '.join(Comment.Kind.values)}"}
         )
-    text = lines_of_text(text, MOST, "The remark is empty or too long.", "text")
+    text = several_lines(text, MOST, "The remark is empty or too long.", "text")
     return Comment.objects.create(task=task, project_id=task.project_id, kind=kind, text=text, author=author)

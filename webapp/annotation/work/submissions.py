@@ -14,7 +14,7 @@ from webapp.core.problems import Conflict
 from webapp.webhooks.queries import LISTENING
 from webapp.webhooks.services import announce
 
-from ..agreement.refresh import answers_changed
+from ..agreement.refresh import review_again
 from ..tasks import seats
 from ..tasks.seats import PersonPlace
 from . import completion, serving
@@ -115,7 +115,7 @@ def _stand_again(seat: Assignment, sent: Sent) -> None:
     seats.count([(seat.task_id, 0, 1)])
     seat.state, seat.seconds, seat.sent_back, seat.draft = State.SUBMITTED, _seconds(seat, sent), "", None
     seat.save(update_fields=["state", "seconds", "sent_back", "draft"])
-    answers_changed(seat.project_id, [seat.task_id])
+    review_again(seat.project_id, [seat.task_id])
 
 
 def _refusal(place: PersonPlace, seat: Assignment) -> Conflict | None:

@@ -20,7 +20,7 @@ def one_line(text: str, most: int, message: str, field: str = "name") -> str:
     return _of_length(" ".join(text.split()), most, message, field)
 
 
-def lines_of_text(text: str, most: int, message: str, field: str) -> str:
+def several_lines(text: str, most: int, message: str, field: str) -> str:
     """The same for a text that may have several lines."""
     return _of_length(text.strip(), most, message, field)
 

@@ -10,7 +10,7 @@ from functools import partial
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
-from trainer.config import RECIPES, load_stored, resolve
+from trainer.config import RECIPES, resolve, upgrade_stored
 from trainer.contracts.plurals import counted
 from webapp.accounts.models import Membership
 from webapp.annotation.agreement.refresh import review_new
@@ -47,7 +47,7 @@ def add(
     said = idempotency.key(key, "project", project.pk, like.pk, experiment, name)
     if earlier := idempotency.earlier(mine(membership), said):
         return earlier
-    config = resolve(like.recipe, load_stored(like.recipe, like.config)).model_dump(mode="json")
+    config = resolve(like.recipe, upgrade_stored(like.recipe, like.config)).model_dump(mode="json")
     title = names.name(experiment or like.experiment.name, "experiment")
     asked = {"recipe": like.recipe, "config": config, "experiment": title, "with_output": False, "like": like.pk}
     label = names.optional_name(name, "name")

@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from trainer.config import RECIPES, ConfigInvalid, FieldProblem, load_stored, resolve
+from trainer.config import RECIPES, ConfigInvalid, FieldProblem, resolve, upgrade_stored
 from trainer.judges.base import BaseSpec
 from trainer.judges.spec import resolve as judge_spec
 from webapp.accounts.models import Membership, User
@@ -176,7 +176,7 @@ def _promised(judges: dict[str, str], recipe: str, config: dict[str, Any]) -> di
     """The way in which the judges will be asked that a run with this recipe and config trains. Raises ConfigInvalid if it trains none."""
     found = {}
     for path, role in judges.items():
-        spec = resolve(recipe, load_stored(recipe, config)).asked_as(role) if recipe in RECIPES else None
+        spec = resolve(recipe, upgrade_stored(recipe, config)).asked_as(role) if recipe in RECIPES else None
         if spec is None:
             raise ConfigInvalid([FieldProblem(path, f"the run before it trains no judge that is its {role!r}")])
         found[path] = judge_spec(spec)

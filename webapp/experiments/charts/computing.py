@@ -29,7 +29,7 @@ def curves(run: Run, formulas: Sequence[ChartFormula], max_points: int) -> dict[
 
 def _read(run_id: int, keys: Sequence[str]) -> dict[str, levels.Points]:
     pieces: dict[str, list[levels.Points]] = {key: [] for key in keys}
-    for place, piece in points.copy_points(run_id, keys, [-1] * len(keys), MOST + 1):
+    for place, piece in points.read_points(run_id, keys, [-1] * len(keys), MOST + 1):
         pieces[keys[place]].append(piece)
     found = {key: np.concatenate(each) if each else np.empty(0, levels.POINT) for key, each in pieces.items()}
     for key, each in found.items():

@@ -12,7 +12,7 @@ from ninja import Router
 from ninja.security import HttpBearer
 from pydantic import ValidationError
 
-from trainer.config import load_stored
+from trainer.config import upgrade_stored
 from trainer.contracts import (
     MAX_POST_BYTES,
     EventBatch,
@@ -77,7 +77,7 @@ def assignment(request: HttpRequest, run_id: int) -> RunAssignment:
         run_id=run.id,
         name=str(run),
         recipe=run.recipe,
-        config=load_stored(run.recipe, run.config),
+        config=upgrade_stored(run.recipe, run.config),
         attempt=run.attempt,
         resume=run.attempt > 1 or run.start_step > 0,
         forked=run.start_step > 0,

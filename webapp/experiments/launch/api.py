@@ -5,7 +5,7 @@ from typing import Any
 from django.http import Http404, HttpRequest
 from ninja import Status
 
-from trainer.config import RECIPES, ConfigInvalid, load_stored, resolve
+from trainer.config import RECIPES, ConfigInvalid, resolve, upgrade_stored
 from webapp.accounts.access import require
 from webapp.accounts.models import Membership
 from webapp.core.problems import Conflict
@@ -70,7 +70,7 @@ def _listed(warning: str) -> list[str]:
 
 def _launched(run: Run) -> dict[str, Any]:
     try:
-        warning = memory.warning(resolve(run.recipe, load_stored(run.recipe, run.config)), run.base)
+        warning = memory.warning(resolve(run.recipe, upgrade_stored(run.recipe, run.config)), run.base)
     except ConfigInvalid:  # an older version has launched it
         warning = ""
     return serializers.run(run) | {"warnings": _listed(warning)}

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from trainer.config import RECIPES, ConfigInvalid, FieldProblem, load_stored, resolve
+from trainer.config import RECIPES, ConfigInvalid, FieldProblem, resolve, upgrade_stored
 from webapp.accounts.models import Membership
 from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid, Problem
@@ -153,7 +153,7 @@ def of_run(run: Run) -> RunDraft:
     """The draft that a row in the state `draft` keeps."""
     return RunDraft(
         recipe=run.recipe,
-        config=load_stored(run.recipe, run.config),
+        config=upgrade_stored(run.recipe, run.config),
         dataset=checks.DatasetChoice(**(run.draft or {})),
         experiment=run.experiment.name,
         name=run.name,

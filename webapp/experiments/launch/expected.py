@@ -11,7 +11,7 @@ from itertools import groupby
 from math import ceil, log
 from typing import Any
 
-from trainer.config import RECIPES, ConfigInvalid, RecipeConfig, load_stored, resolve
+from trainer.config import RECIPES, ConfigInvalid, RecipeConfig, resolve, upgrade_stored
 from trainer.contracts.plurals import counted
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging import queries as judging
@@ -159,7 +159,7 @@ def _by_version(row: RunJudge) -> tuple[int, int]:
 def _config(run: Run) -> RecipeConfig | None:
     """The config of an earlier run; None if it cannot be read any more."""
     try:
-        return resolve(run.recipe, load_stored(run.recipe, run.config))
+        return resolve(run.recipe, upgrade_stored(run.recipe, run.config))
     except ConfigInvalid:
         return None
 

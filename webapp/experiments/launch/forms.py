@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from django.utils import timezone
 
-from trainer.config import RECIPES, ConfigInvalid, Recipe, RecipeConfig, load_stored, presets, resolve
+from trainer.config import RECIPES, ConfigInvalid, Recipe, RecipeConfig, presets, resolve, upgrade_stored
 from trainer.config.presets import Preset
 from trainer.config.rewards.expression import ExpressionInvalid, parse
 from trainer.config.sections.phases import Line
@@ -89,7 +89,7 @@ class RunForm:
     def of_run(cls, membership: Membership, run: Run, start_step: int = 0) -> "RunForm":
         """The form filled in to run `run` again, or to continue from one of its checkpoints: from the last, for as many steps again."""
         version = run.data
-        raw = load_stored(run.recipe, run.config)
+        raw = upgrade_stored(run.recipe, run.config)
         if start_step >= raw["steps"]:
             raw = raw | {"steps": raw["steps"] + start_step}
         return cls(
@@ -136,7 +136,7 @@ class RunForm:
     @cached_property
     def group(self) -> FormGroup:
         parent = self.forked_from
-        base = load_stored(parent.recipe, parent.config) if parent else None
+        base = upgrade_stored(parent.recipe, parent.config) if parent else None
         drawn = pickers.fill(self.membership.workspace_id, self.tree.draw(self.raw, self.problems, base), self._recipe)
         opened = self._recipe.opened
         drawn.groups.sort(key=lambda group: opened.index(group.path) if group.path in opened else len(opened))

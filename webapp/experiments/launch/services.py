@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max, QuerySet
 from django.utils import timezone
 
-from trainer.config import load_stored, resolve
+from trainer.config import resolve, upgrade_stored
 from webapp.accounts.models import Membership
 from webapp.core.auditing import audit
 from webapp.core.problems import Invalid
@@ -199,7 +199,7 @@ def fork(
     return launch(
         membership,
         recipe=run.recipe,
-        config=merged(load_stored(run.recipe, run.config), overrides),
+        config=merged(upgrade_stored(run.recipe, run.config), overrides),
         dataset=dataset or checks.DatasetChoice(id=run.data.dataset_id, version=run.data.number),
         model=model,
         experiment=experiment or run.experiment.name,

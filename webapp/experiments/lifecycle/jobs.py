@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from trainer.config import ConfigInvalid, load_stored, resolve
+from trainer.config import ConfigInvalid, resolve, upgrade_stored
 from trainer.contracts import CARRIES
 from webapp.core.background import liveness
 from webapp.core.database import locks
@@ -249,7 +249,7 @@ def _death(run: Run, job: RayJob) -> str:
 def _memory_knobs(run: Run) -> str:
     """The settings to lower; empty if they are not known. If this fails, the run must still end with its reason."""
     try:
-        return resolve(run.recipe, load_stored(run.recipe, run.config)).memory_knobs()
+        return resolve(run.recipe, upgrade_stored(run.recipe, run.config)).memory_knobs()
     except ConfigInvalid:  # launched by an older version: its knobs may have other names now
         return ""
     except Exception:

@@ -16,7 +16,7 @@ from enum import Enum
 from math import ceil
 from typing import NamedTuple
 
-from trainer.config import ConfigInvalid, FieldProblem, RecipeConfig, load_stored, resolve
+from trainer.config import ConfigInvalid, FieldProblem, RecipeConfig, resolve, upgrade_stored
 from trainer.contracts.plurals import counted
 from webapp.accounts.administration import quotas
 from webapp.core.distributed import cluster
@@ -119,7 +119,7 @@ def _both(run: Run) -> RunResources:
         if len(_known) >= KEPT:
             _known.clear()
         try:
-            _known[key] = of_config(resolve(run.recipe, load_stored(run.recipe, run.config)))
+            _known[key] = of_config(resolve(run.recipe, upgrade_stored(run.recipe, run.config)))
         except ConfigInvalid:
             _known[key] = RunResources(JobResources(gpus=1), JobResources(gpus=1))
     return _known[key]

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from trainer.config import ConfigInvalid, FieldProblem, load_stored, resolve
+from trainer.config import ConfigInvalid, FieldProblem, resolve, upgrade_stored
 from webapp.accounts.models import Membership, User
 from webapp.core.auditing import audit
 from webapp.core.background.priorities import Priority
@@ -42,7 +42,7 @@ def extend(membership: Membership, run: Run, steps: int) -> Run:
     if steps <= run.steps_total:
         raise ConfigInvalid([FieldProblem("steps", f"must be more than the {run.steps_total:,} it has")])
     _check_limits(run)
-    config = resolve(run.recipe, load_stored(run.recipe, run.config) | {"steps": steps}).model_dump(mode="json")
+    config = resolve(run.recipe, upgrade_stored(run.recipe, run.config) | {"steps": steps}).model_dump(mode="json")
     if user := artifacts.user_of(run):
         reason = f"{user} uses the model that this run has trained, and extending would change it. Fork the run from its last checkpoint instead."
         raise Conflict(reason, "in_use")

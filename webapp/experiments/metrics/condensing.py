@@ -77,7 +77,7 @@ def _condense(run_id: int, keys: list[str]) -> list[str]:
         reach = stored_levels.covered(run_id, keys)
         parts: dict[int, list[levels.Points]] = {}
         after = [each.steps.get(0, -1) for each in reach]
-        for place, piece in points.copy_points(run_id, keys, after, POINTS_AT_ONCE):
+        for place, piece in points.read_points(run_id, keys, after, POINTS_AT_ONCE):
             parts.setdefault(place, []).append(piece)
         tails = {place: np.concatenate(each) for place, each in parts.items()}
         fresh = {place: levels.rows(tail) for place, tail in tails.items() if len(tail) >= levels.ROW}

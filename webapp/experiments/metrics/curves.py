@@ -64,7 +64,7 @@ def thinned_curves(run_id: int, keys: Sequence[str], max_points: int) -> Iterato
     parts = {place: [levels.opened(b"".join(each))] for place, each in held.items()}
     after = [int(parts[place][0]["step"][-1]) if place in parts else -1 for place in range(len(keys))]
     tails = Tails()
-    for place, found in stored_points.copy_points(run_id, keys, after):
+    for place, found in stored_points.read_points(run_id, keys, after):
         tails.add(place, found)
     if tails.are_long:
         enqueue(condensing.TASK, run_id)

@@ -42,7 +42,7 @@ def waited(run_id: int, key: str, higher: bool, min_delta: float) -> int | None:
     row = MetricProgress.objects.filter(run_id=run_id, **rule).values("step", "best", "waited").first()
     before = found = Patience(**row) if row else Patience()
     read = 0
-    for _, piece in points.copy_points(run_id, [key], [before.step], PIECE):
+    for _, piece in points.read_points(run_id, [key], [before.step], PIECE):
         found = found.after(zip(piece["step"].tolist(), piece["value"].tolist(), strict=True), higher, min_delta)
         read += len(piece)
     if found != before:

@@ -81,7 +81,7 @@ class LastValue(Func):
         return sql.LAST_VALUE.format(run=run, key=key), [*of_run, *of_key] * 2
 
 
-def copy_points(
+def read_points(
     run_id: int, keys: Sequence[str], after: Sequence[int], most: int | None = None
 ) -> Iterator[tuple[int, levels.Points]]:
     """(place of a key, its finite values after the step `after`, at most `most`), in consecutive pieces.

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from django.db import transaction
 
-from trainer.config import RECIPES, ConfigInvalid, load_stored, resolve
+from trainer.config import RECIPES, ConfigInvalid, resolve, upgrade_stored
 from trainer.judges.spec import BaseSpec
 from trainer.judges.spec import resolve as judge_spec
 from webapp.accounts.models import Membership
@@ -69,7 +69,7 @@ def _asked_as(run: Run, role: str) -> dict[str, Any] | None:
     if run.recipe not in RECIPES:
         return None
     try:
-        return resolve(run.recipe, load_stored(run.recipe, run.config)).asked_as(role)
+        return resolve(run.recipe, upgrade_stored(run.recipe, run.config)).asked_as(role)
     except ConfigInvalid as error:
         raise Conflict(f"The config of {run} cannot be read any more: {error}", "config") from error
 

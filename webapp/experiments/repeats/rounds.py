@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from trainer.config import ConfigInvalid, load_stored
+from trainer.config import ConfigInvalid, upgrade_stored
 from webapp.accounts.models import Membership
 from webapp.core.auditing import audit
 from webapp.core.problems import Problem
@@ -108,7 +108,7 @@ def _launch(membership: Membership, row: RunRepeat, due: datetime) -> Run:
     return launching.launch(
         membership,
         recipe=run.recipe,
-        config=load_stored(run.recipe, run.config),
+        config=upgrade_stored(run.recipe, run.config),
         dataset=services.data_of(run, row.newest_data),
         experiment=run.experiment.name,
         name=f"{str(run)[: LONGEST_NAME - len(when)]}{when}",

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.http import Http404
 from django.utils import timezone
 
-from trainer.config import load_stored
+from trainer.config import upgrade_stored
 from webapp.accounts.models import Membership, Workspace
 from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
@@ -72,7 +72,7 @@ def add(membership: Membership, run: Run, asked: RepeatAsked, key: str | None = 
     first = asked.rhythm.first(now)
     if asked.ends_at is not None and first > asked.ends_at:
         raise Invalid("It would never be launched.", {"ends_at": "is before the first launch"})
-    checks.plan(membership, run.recipe, load_stored(run.recipe, run.config), data_of(run, asked.newest_data), None)
+    checks.plan(membership, run.recipe, upgrade_stored(run.recipe, run.config), data_of(run, asked.newest_data), None)
     try:
         with transaction.atomic():
             Workspace.objects.select_for_update(no_key=True).get(pk=membership.workspace_id)  # two at once count

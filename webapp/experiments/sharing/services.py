@@ -11,7 +11,7 @@ from webapp.accounts.models import Membership, hash_secret
 from webapp.core.auditing import audit
 from webapp.core.network.addresses import public_url
 from webapp.core.problems import Invalid, Problem
-from webapp.core.text.texts import lines_of_text
+from webapp.core.text.texts import several_lines
 
 from ..models import Run, SharedRun, ShareLink
 from .models import COMPARISON, MAX_NAME
@@ -66,7 +66,7 @@ def made(membership: Membership, shows: str, name: str, days: int | None) -> tup
     link = ShareLink.objects.create(
         workspace=membership.workspace,
         shows=shows,
-        name=lines_of_text(name, MAX_NAME, "A link needs a name.", "name"),
+        name=several_lines(name, MAX_NAME, "A link needs a name.", "name"),
         digest=hash_secret(secret),
         created_by=membership.user,
         expires_at=None if days is None else timezone.now() + timedelta(days=days),

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.urls import reverse
 
-from trainer.config import load_stored
+from trainer.config import upgrade_stored
 
 from ..launch.checks import DatasetChoice
 from ..lifecycle.limits import RunLimits
@@ -37,7 +37,7 @@ def of_run(run: Run) -> SweepBase:
         name=str(run),
         url=reverse("run", args=[run.pk]),
         recipe=run.recipe,
-        config=load_stored(run.recipe, run.config),
+        config=upgrade_stored(run.recipe, run.config),
         dataset=DatasetChoice(id=run.data.dataset_id, version=run.data.number),
         run=run,
         experiment=run.experiment.name,
@@ -51,7 +51,7 @@ def of_sweep(sweep: Sweep) -> SweepBase:
         name=sweep.name,
         url=reverse("sweep", args=[sweep.pk]),
         recipe=sweep.recipe,
-        config=load_stored(sweep.recipe, sweep.config),
+        config=upgrade_stored(sweep.recipe, sweep.config),
         dataset=DatasetChoice(id=sweep.dataset, version=sweep.version),
         run=sweep.source,
         experiment=sweep.experiment.name,

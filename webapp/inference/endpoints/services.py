@@ -16,7 +16,7 @@ from webapp.core import archiving
 from webapp.core.auditing import audit
 from webapp.core.encryption import seal
 from webapp.core.problems import Invalid
-from webapp.core.text.texts import lines_of_text
+from webapp.core.text.texts import several_lines
 
 from .. import names
 from ..models import Endpoint, RegisteredModel
@@ -137,7 +137,7 @@ def _checked(endpoint: Endpoint, name: str, value: Any) -> Any:
     if name == "registered_model":
         return _registered(endpoint, value)
     if name == "model":
-        return lines_of_text(value, 200, "Choose a model.", name)
+        return several_lines(value, 200, "Choose a model.", name)
     return _number(name, value)
 
 

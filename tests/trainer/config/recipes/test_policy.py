@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from trainer.config import ConfigInvalid, load_stored, resolve
+from trainer.config import ConfigInvalid, resolve, upgrade_stored
 
 
 @pytest.mark.parametrize(
@@ -97,15 +97,15 @@ def test_combinations_that_work_are_let_through(raw: dict[str, Any]) -> None:
 def test_a_config_of_before_keeps_its_meaning() -> None:
     """In older configs, weights of `decoupled` had no cap. Before `rollout.truncated` existed, norms and biases were decayed."""
     early = {"objective": {"decoupled": True}, "rollout": {}, "optim": {"weight_decay": 0.1}, "scaffold": None}
-    read: Any = resolve("policy", load_stored("policy", early))
+    read: Any = resolve("policy", upgrade_stored("policy", early))
     assert (read.objective.weight_cap, read.optim.decay, read.data.unjudged) == (1e9, "all", "refuse")
     later = early | {"objective": {"decoupled": True, "weight_cap": None}, "rollout": {"truncated": "train"}}
-    read = resolve("policy", load_stored("policy", later))
+    read = resolve("policy", upgrade_stored("policy", later))
     assert (read.objective.weight_cap, read.optim.decay) == (1e9, "matrices")
     now: Any = resolve("policy", early)
     assert (now.objective.weight_cap, now.optim.decay) == (2.0, "matrices")
-    assert resolve("policy", load_stored("policy", now.model_dump(mode="json"))) == now
-    assert load_stored("policy", {"objective": {"weight_cap": None}}) == {"objective": {}}
+    assert resolve("policy", upgrade_stored("policy", now.model_dump(mode="json"))) == now
+    assert upgrade_stored("policy", {"objective": {"weight_cap": None}}) == {"objective": {}}
 
 
 def test_every_objective_has_the_defaults_of_its_paper() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trainer import checkpoints
-from trainer.config import PolicyConfig, load_stored, resolve
+from trainer.config import PolicyConfig, resolve, upgrade_stored
 from trainer.loops.session.errors import RunFailed
 from trainer.loops.session.stage import ModelOutput
 
@@ -123,7 +123,7 @@ def test_a_run_of_an_older_version_goes_on_as_it_began(make_loop: Callable[..., 
         tmp_path / "run",
         lambda state: state["fingerprint"].update(config=as_written_then(state["fingerprint"]["config"])),
     )
-    again = make_loop(resolve("policy", load_stored("policy", as_written_then(config(4).model_dump(mode="json")))))
+    again = make_loop(resolve("policy", upgrade_stored("policy", as_written_then(config(4).model_dump(mode="json")))))
     assert again.resume()
     again.run()
     for name in ("policy", "optimizer"):

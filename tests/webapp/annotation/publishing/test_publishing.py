@@ -79,7 +79,7 @@ def test_every_answer_of_a_person_is_in_the_version_or_counted_as_dropped(projec
     gold.save()
     opened = Assignment.objects.filter(task=project.tasks.order_by("rank").first()).first()
     Assignment.objects.filter(pk=opened.pk).update(state=Assignment.State.CLAIMED)
-    refresh.answers_changed(project.pk, [opened.task_id])
+    refresh.review_again(project.pk, [opened.task_id])
     made = publish.publish(team.researcher, project, publish.Choice(what=what, minimum=0.9))
     answers = Answer.objects.filter(project=project, current=True).count()
     dropped = list(made.cases.filter(fate="dropped"))

@@ -3,12 +3,12 @@
 import pytest
 
 from webapp.core.problems import Invalid
-from webapp.core.text.texts import lines_of_text, one_line
+from webapp.core.text.texts import one_line, several_lines
 
 
 def test_a_name_is_one_line_and_a_remark_keeps_its_lines():
     assert one_line("  A\n b\t c ", 5, "A name.") == "A b c"
-    assert lines_of_text(" A\n b ", 5, "A remark.", "text") == "A\n b"
+    assert several_lines(" A\n b ", 5, "A remark.", "text") == "A\n b"
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_a_name_is_one_line_and_a_remark_keeps_its_lines():
     ],
 )
 def test_what_is_empty_too_long_or_cannot_be_stored_is_named_at_its_field(text, said):
-    for read in (one_line, lines_of_text):
+    for read in (one_line, several_lines):
         with pytest.raises(Invalid, match="Say why") as raised:
             read(text, 4000, "Say why.", "reason")
         assert raised.value.fields == {"reason": said}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from trainer.config import RECIPES, ConfigInvalid, load_stored, resolve
+from trainer.config import RECIPES, ConfigInvalid, resolve, upgrade_stored
 from trainer.config.objectives.policy import CHOICES
 from webapp.core.forms.formtree import Tree
 from webapp.core.problems import Conflict
@@ -224,7 +224,7 @@ def test_a_copy_of_a_run_of_an_older_version_means_what_that_run_meant(as_resear
     answer = as_researcher.post(f"/runs/{run.id}/fork", post)
     assert answer.status_code == 302, answer.content.decode()
     copy: Any = resolve("policy", Run.objects.get(id=answer["Location"].rsplit("/", 1)[1]).config)
-    assert copy == resolve("policy", load_stored("policy", run.config))
+    assert copy == resolve("policy", upgrade_stored("policy", run.config))
     assert (copy.optim.decay, copy.data.unjudged) == ("all", "drop_prompts")
     assert copy.objective.weight_cap == (1e9 if decoupled else 2.0)
 

@@ -87,14 +87,14 @@ def waited(run, higher=True, min_delta=0.0):
 
 
 def test_only_what_came_since_is_read(trainer, run, monkeypatch):
-    read, copied = [], points.copy_points
+    read, copied = [], points.read_points
 
     def counted(*asked):
         for place, piece in copied(*asked):
             read.extend(piece["step"].tolist())
             yield place, piece
 
-    monkeypatch.setattr(points, "copy_points", counted)
+    monkeypatch.setattr(points, "read_points", counted)
     tell(trainer, [0.1, 0.3, 0.2])
     assert waited(run) == 1 and read == [0, 1, 2]
     read.clear()

@@ -172,7 +172,7 @@ def check_reads(run: Run, known: dict[tuple[str, int], tuple], rng: random.Rando
         assert points.first_values([run.pk], key, after + 1) == list(behind.values())[:1]
         assert points.times({run.pk: (key, last)}) == {run.pk: time}
         assert points.times({run.pk: (key, last + 1)}) == {}
-        got = [piece for where, piece in points.copy_points(run.pk, keys, [after] * len(keys), 5) if where == place]
+        got = [piece for where, piece in points.read_points(run.pk, keys, [after] * len(keys), 5) if where == place]
         copied = np.concatenate(got) if got else np.empty(0, levels.POINT)
         assert dict(zip(copied["step"].tolist(), copied["value"].tolist(), strict=True)) == dict(
             list(behind.items())[:5]
