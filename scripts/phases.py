@@ -5,8 +5,9 @@
 Each argument is a lane: targets of the Makefile, one after another. Lanes run at the same time, and all others yield to the first:
 tests of real services and of pages wait much of the time, and must have time when they work. A part that fails does not stop the others.
 
-With `--again` (CI), failed tests run once more by themselves when everything else has ended, unless there are more than a few. A test that
-passes then is listed as flaky and does not decide; its first output stays above.
+With `--again` (CI), failed tests run once more by themselves when everything else has ended, unless there are more than a few. Tests of a
+file that could not be set up count as one, because a fixture of theirs failed. A test that passes then is listed as flaky and does not
+decide; its first output stays above.
 
 Exit status 1 if a part failed, 130 after Ctrl-C.
 """
@@ -95,13 +96,25 @@ class MakePhase:
     def ended_with(self, failed: list[str]) -> bool:
         """Whether pytest came to its end and names no other failed tests than these. Otherwise, or if it could not collect all tests, some
         are missing, and running only the known failures would hide this. If the tidying up of a test fails too, the test is named twice."""
-        text = self.output.read_text(errors="replace")
+        text = self._text
         ended = re.search(r"^(?:=+ )?\d+ [a-z].* in [\d.]+s\b", text, re.MULTILINE)
         if not ended or "INTERNALERROR" in text or "Interrupted" in text or any("::" not in name for name in failed):
             return False
-        lines = re.findall(r"^(?:FAILED|ERROR) (.+)", text, re.MULTILINE)
-        told = {next((each for each in failed if f"{line} - ".startswith(f"{each} - ")), line) for line in lines}
-        return told == set(failed)
+        return self._named("FAILED|ERROR", failed) == set(failed)
+
+    def causes(self, failed: list[str]) -> int:
+        """The number of failed tests, in which those of a file that could not be set up, or tidied up, count as one."""
+        errors = self._named("ERROR", failed) - self._named("FAILED", failed)
+        return len(set(failed) - errors) + len({name.partition("::")[0] for name in errors})
+
+    def _named(self, result: str, failed: list[str]) -> set[str]:
+        """The tests that the output names with this result: those of `failed`, and others as the output has them."""
+        lines = re.findall(rf"^(?:{result}) (.+)", self._text, re.MULTILINE)
+        return {next((each for each in failed if f"{line} - ".startswith(f"{each} - ")), line) for line in lines}
+
+    @property
+    def _text(self) -> str:
+        return self.output.read_text(errors="replace")
 
     def so_far(self) -> str:
         """The last line of its output."""
@@ -169,7 +182,7 @@ class Lanes:
         """Runs the failed tests once more, one part after the other, while nothing else runs."""
         for phase in self.phases:
             failed = phase.failed_tests() if phase.code else []
-            if 0 < len(failed) <= A_FEW and phase.ended_with(failed):
+            if 0 < phase.causes(failed) <= A_FEW and phase.ended_with(failed):
                 self.say(f"== {phase.target} once more: {', '.join(failed)}")
                 phase.run("--last-failed", "--last-failed-no-failures=none")
                 phase.flaky = [] if phase.code else failed

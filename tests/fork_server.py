@@ -140,7 +140,10 @@ def _run(arguments: list[str], environment: dict[str, str], folder: str, fds: li
         runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
         code = 0
     except SystemExit as asked:
-        code = int(asked.code or 0)  # the trainer exits with numbers
+        if isinstance(asked.code, str):
+            print(asked.code, file=sys.stderr)  # and code 1, as without this process
+        else:
+            code = int(asked.code or 0)
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:

@@ -114,6 +114,17 @@ def test_a_test_whose_tidying_up_fails_too_is_one_test(folder, capsys):
     assert "FLAKY: test_it.py::test_page failed, and passed by itself" in said
 
 
+def test_tests_whose_common_fixture_failed_by_chance_are_one_failure(folder, capsys):
+    (folder / "test_it.py").write_text(
+        "import pytest\nfrom pathlib import Path\n\n@pytest.fixture(scope='module')\ndef made():\n    there = Path('ran').exists()\n"
+        "    Path('ran').touch()\n    assert there\n\n"
+        "@pytest.mark.parametrize('n', range(6))\ndef test_n(made, n):\n    pass\n"
+    )
+    assert phases.main(["--again", "tests"]) == 0
+    said = capsys.readouterr().out
+    assert "6 errors" in said and "FLAKY: test_it.py::test_n[5] failed, and passed by itself" in said
+
+
 def test_more_than_a_few_failures_are_no_chance(folder, capsys):
     (folder / "test_it.py").write_text(
         "import pytest\n@pytest.mark.parametrize('n', range(6))\ndef test_n(n):\n    open('runs', 'a').write('x')\n    assert 0\n"

@@ -5,6 +5,7 @@ The two processes are forks, so that libraries are imported once. The parent mus
 
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,8 @@ def _one_of_two(model: Path, folder: Path, rank: int) -> None:
         mesh = torch.distributed.init_device_mesh("cpu", (2,))  # type: ignore[attr-defined]
         torch.save({case: work(model, case, ModelShare(rank, 2, mesh)) for case in CASES}, folder / f"{rank}.pt")
         ended = 0
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(ended)  # a fork must not run the exit handlers of its parent
 
