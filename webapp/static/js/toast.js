@@ -31,10 +31,18 @@ export function toast(text, { tone = "info", id = "", action = null } = {}) {
   close.dataset.dismiss = "";
   close.setAttribute("aria-label", "Dismiss");
   close.append(icon("x"));
-  item.append(shapes[tone](), words, ...(signedOut ? [signIn()] : []), ...(action ? [button(item, action)] : []), close);
+  const buttons = [...(signedOut ? [signIn()] : []), ...(action ? [button(item, action)] : [])];
+  item.append(shapes[tone](), words, ...(buttons.length > 1 ? [] : buttons), close);
+  if (buttons.length > 1) words.append(row(buttons)); // beside the words, two would leave no room for them
   list.append(item);
   if (!signedOut) return expire(item, action ? STAY_TO_ACT : STAY);
   if (!action) item.dataset.signedOut = "";
+}
+
+function row(buttons) {
+  const made = Object.assign(document.createElement("div"), { className: "toast-buttons" });
+  made.append(...buttons);
+  return made;
 }
 
 function signIn() {
