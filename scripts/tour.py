@@ -57,6 +57,7 @@ REPORT = f"""Do eight steps tell two learning rates apart? Each line is the mean
 ```chart
 metric: {METRIC}, reward/mean
 query: sweep:{{sweep}}
+band: range
 title: Held out, and in training
 ```
 
