@@ -42,7 +42,7 @@ def test_an_alert_is_a_notice_an_event_a_tag_and_a_line_of_the_history(logged, t
         "ERROR",
     )
     row = Notice.objects.get(user=team.researcher.user, event="run.alert")
-    assert (words.title(row), words.text(row)) == ("One of elsewhere alerts: Loss", "it is NaN")
+    assert (words.title(row), words.text(row)) == ("“one” of elsewhere alerts: Loss", "it is NaN")
     assert words.kind(row).tone == "bad" and words.href(row) == f"/runs/{logged.run_id}"
     assert logged.tags == {"alert.1": "ERROR: Loss · it is NaN"}
     client = browser(team.reviewer)
