@@ -67,7 +67,7 @@ function expire(item, stay = STAY) {
 }
 
 document.addEventListener("click", (event) => event.target.closest("[data-dismiss]")?.closest("li, .callout")?.remove());
-// Whoever comes back from the other tab may have signed in. If not, the next refused request says it again.
+// A person who comes back from the other tab may have signed in. If not, the next refused request says it again.
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden) document.querySelectorAll("#toasts > [data-signed-out]").forEach((item) => item.remove());
 });

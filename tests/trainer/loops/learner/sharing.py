@@ -26,6 +26,8 @@ from trainer.inference.models import load_model
 from trainer.loops.learner.learner import Learner
 from trainer.loops.learner.sharding import ModelShare
 
+from .gloo_group import run_group
+
 COUNTS = (1, 2, 3)
 SETTINGS = {"model": {"lora": None}, "optim": {"optimizer": "muon", "minibatch_size": None}}
 
@@ -175,36 +177,11 @@ def gathered(files: list[File], share: ModelShare) -> list[File]:
 
 def together(work: Callable[[Path, Path, ModelShare], None], model: Path, out: Path, count: int) -> list[int]:
     """How each of `count` processes ended."""
-    children = []
-    for rank in range(count):
-        child = os.fork()
-        if child == 0:
-            _one(work, model, out, rank, count)
-        children.append(child)
-    return [os.waitpid(child, 0)[1] for child in children]
-
-
-def _one(work: Callable[[Path, Path, ModelShare], None], model: Path, out: Path, rank: int, count: int) -> None:
-    ended = 1
-    try:
-        if count == 1:
-            work(model, out, ModelShare())
-        else:
-            store = torch.distributed.FileStore(str(out / f"{work.__name__}-{count}"), count)  # type: ignore[attr-defined]
-            torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=count)
-            work(model, out, ModelShare(rank, count, torch.distributed.init_device_mesh("cpu", (count,))))  # type: ignore[attr-defined]
-        ended = 0
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-    finally:
-        os._exit(ended)  # a fork must not run the exit handlers of its parent
+    return run_group(lambda share: work(model, out, share), out / f"{work.__name__}-{count}", count)
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     directory, folder = Path(sys.argv[1]), Path(sys.argv[2])
     ends = {
         f"{work.__name__} {count}": together(work, directory, folder, count)

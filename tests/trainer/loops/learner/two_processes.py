@@ -3,9 +3,7 @@
 The two processes are forks, so that libraries are imported once. The parent must not have computed anything before.
 """
 
-import os
 import sys
-import traceback
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,8 @@ from trainer.loops.learner.learner import Learner
 from trainer.loops.learner.sharding import ModelShare
 from trainer.loops.policy.update import Updater
 from trainer.rollouts import PromptPlan, Reward, Trajectory
+
+from .gloo_group import run_group
 
 # More packs than processes and an odd number of them, updates after the first, a second pass. The rate is small because Adam's
 # first steps have the same size even for a very small gradient, so they would enlarge what rounding leaves of a zero.
@@ -62,36 +62,19 @@ def work(model: Path, case: str, share: ModelShare) -> dict[str, Any]:
 
 def in_two(model: Path, folder: Path) -> dict[str, list[dict[str, Any]]]:
     """{case: the results of each process}."""
-    children = []
-    for rank in (0, 1):
-        child = os.fork()
-        if child == 0:
-            _one_of_two(model, folder, rank)
-        children.append(child)
-    ends = [os.waitpid(child, 0)[1] for child in children]
+
+    def part(share: ModelShare) -> None:
+        torch.save({case: work(model, case, share) for case in CASES}, folder / f"{share.rank}.pt")
+
+    ends = run_group(part, folder / "store", 2)
     if any(ends):
         raise SystemExit(f"the processes ended with {ends}")
     found = [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in (0, 1)]
-    return {case: [part[case] for part in found] for case in CASES}
-
-
-def _one_of_two(model: Path, folder: Path, rank: int) -> None:
-    ended = 1
-    try:
-        store = torch.distributed.FileStore(str(folder / "store"), 2)  # type: ignore[attr-defined]
-        torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2)
-        mesh = torch.distributed.init_device_mesh("cpu", (2,))  # type: ignore[attr-defined]
-        torch.save({case: work(model, case, ModelShare(rank, 2, mesh)) for case in CASES}, folder / f"{rank}.pt")
-        ended = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(ended)  # a fork must not run the exit handlers of its parent
+    return {case: [each[case] for each in found] for case in CASES}
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     directory, out = Path(sys.argv[1]), Path(sys.argv[2])
     shares = in_two(directory, out)
     alone = {case: work(directory, case, ModelShare()) for case in CASES}
