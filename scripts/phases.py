@@ -96,7 +96,7 @@ class MakePhase:
     def ended_with(self, failed: list[str]) -> bool:
         """Whether pytest came to its end and names no other failed tests than these. Otherwise, or if it could not collect all tests, some
         are missing, and running only the known failures would hide this. If the tidying up of a test fails too, the test is named twice."""
-        text = self._text
+        text = self.text
         ended = re.search(r"^(?:=+ )?\d+ [a-z].* in [\d.]+s\b", text, re.MULTILINE)
         if not ended or "INTERNALERROR" in text or "Interrupted" in text or any("::" not in name for name in failed):
             return False
@@ -109,11 +109,12 @@ class MakePhase:
 
     def _named(self, result: str, failed: list[str]) -> set[str]:
         """The tests that the output names with this result: those of `failed`, and others as the output has them."""
-        lines = re.findall(rf"^(?:{result}) (.+)", self._text, re.MULTILINE)
+        lines = re.findall(rf"^(?:{result}) (.+)", self.text, re.MULTILINE)
         return {next((each for each in failed if f"{line} - ".startswith(f"{each} - ")), line) for line in lines}
 
     @property
-    def _text(self) -> str:
+    def text(self) -> str:
+        """The output of the part so far."""
         return self.output.read_text(errors="replace")
 
     def so_far(self) -> str:
@@ -156,8 +157,7 @@ class Lanes:
 
     def show(self, phase: MakePhase) -> None:
         result = f"failed ({phase.code})" if phase.code else "passed"
-        text = phase.output.read_text(errors="replace")
-        self.say(f"== {phase.target}: the output\n{text}== {phase.target} {result} after {clock(phase.seconds)}")
+        self.say(f"== {phase.target}: the output\n{phase.text}== {phase.target} {result} after {clock(phase.seconds)}")
 
     def say(self, text: str) -> None:
         with self.printing:

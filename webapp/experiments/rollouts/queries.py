@@ -44,7 +44,8 @@ MAX_CRITERIA = 200
 MAX_REASONS = 20
 MAX_STEPS = 2000  # the newest ones; an older step is found by its number
 MAX_LOOKS, MAX_LOOKED_AT = 5, 1000
-"""The most times that a search continues if other filters or phrases leave none of the rollouts with the words, and the most rollouts that it looks at each time."""
+"""The most times that a search continues if other filters or phrases leave none of the rollouts with the words, and the number of rollouts
+that it reads each time."""
 NOT_BY_INDEX = (F("stored") + 0).desc()
 """The order of `found` in words that no index has. The database expects that a filter keeps a third of the rollouts, so it would walk an index of
 the run in this order until the page is full. If the filter keeps none, it would read the whole run instead of those that have the words."""
