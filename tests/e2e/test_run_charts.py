@@ -483,6 +483,66 @@ def test_a_vertical_range_is_set_by_hand_and_the_address_holds_it(open_page, as_
     assert "y=" not in page.url and scale(chart)[1] > 900
 
 
+def test_a_custom_chart_has_a_vertical_range_for_everybody(open_page, as_researcher, team, trainer):
+    page, their = open_page(as_researcher), open_page(browser(team.reviewer))
+    page.goto(f"/runs/{trainer.run_id}")
+    page.get_by_role("button", name="New chart").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Title").fill("Twice")
+    dialog.get_by_role("combobox", name="Expression").fill("reward/mean * 2")
+    dialog.get_by_label("from", exact=True).fill("3")
+    dialog.get_by_label("to", exact=True).fill("1")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_have_text("The highest value must be above the lowest.")
+    expect(dialog.get_by_label("to", exact=True)).to_be_focused()
+    dialog.get_by_label("from", exact=True).fill("-1")
+    look(page, "chart-dialog-range")
+    assert faults(page) == []
+    dialog.get_by_role("button", name="Save").click()
+
+    def chart(on):
+        return on.locator("article.chart", has=on.get_by_role("heading", name="Twice"))
+
+    expect(chart(page).locator(".chart-lacking")).to_contain_text("above")
+    assert scale(chart(page)) == [-1, 1]
+    their.goto(f"/runs/{trainer.run_id}")
+    expect(chart(their).locator(".chart-lacking")).to_contain_text("above")
+    assert scale(chart(their)) == [-1, 1]
+    assert "y=" not in their.url
+
+    def ranged(on):  # opens the fields
+        chart(on).get_by_label("Download or change Twice").click()
+        chart(on).get_by_role("button", name="Set the vertical range").click()
+        return chart(on).get_by_label("Highest value")
+
+    ranged(their)
+    expect(chart(their).get_by_role("button", name="Save for everybody")).to_be_hidden()
+    chart(their).get_by_role("button", name="Automatic").click()
+    expect(chart(their).locator(".chart-lacking")).to_be_hidden()
+    their.reload()
+    expect(chart(their).locator("canvas")).to_be_visible()
+    assert scale(chart(their))[1] > 900  # automatic in this look
+    chart(their).get_by_role("button", name="As saved").click()
+    expect(chart(their).locator(".chart-lacking")).to_contain_text("above")
+    assert "y=" not in their.url
+
+    ranged(page).fill("4")
+    look(page, "range-for-everybody")
+    chart(page).get_by_role("button", name="Save for everybody").click()
+    expect(page.locator(".toast")).to_contain_text("Saved the range of “Twice” for everybody")
+    expect(chart(page).get_by_label("Highest value")).to_be_hidden()
+    assert scale(chart(page)) == [-1, 4]
+    chart(page).get_by_label("Download or change Twice").click()
+    chart(page).get_by_role("button", name="Edit").click()
+    expect(dialog.get_by_label("to", exact=True)).to_have_value("4")
+    dialog.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Undo").click()
+    expect(chart(page).locator(".chart-lacking")).to_contain_text("above")
+    page.reload()
+    expect(chart(page).locator("canvas")).to_be_visible()
+    assert scale(chart(page)) == [-1, 1]
+
+
 def walking(page, trainer):
     """The chart of the reward, and its cursor with the focus."""
     page.goto(f"/runs/{trainer.run_id}")

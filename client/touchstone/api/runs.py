@@ -165,6 +165,8 @@ class CurvesOut(TypedDict):
 class CustomChartIn(TypedDict):
     title: NotRequired[str]
     expressions: list[str]
+    lowest: NotRequired[float | None]
+    highest: NotRequired[float | None]
 
 
 class CustomChartList(TypedDict):
@@ -177,6 +179,8 @@ class CustomChartOut(TypedDict):
     id: int
     title: str
     expressions: list[str]
+    lowest: float | None
+    highest: float | None
 
 
 class DifferenceOut(TypedDict):

@@ -15,7 +15,11 @@ from . import schemas as s
 
 
 def _chart(row: CustomChart) -> dict[str, Any]:
-    return {"id": row.pk, "title": row.title, "expressions": row.expressions}
+    return {name: getattr(row, name) for name in queries.SHOWN}
+
+
+def _wanted(payload: s.CustomChartIn) -> services.ChartContent:
+    return services.ChartContent(payload.title, payload.expressions, payload.lowest, payload.highest)
 
 
 @router.get("/runs/{run_id}/charts", response=s.CustomChartList, summary="Charts that people made for runs like it")
@@ -30,14 +34,14 @@ def make_chart(request: HttpRequest, run_id: RunId, payload: s.CustomChartIn) ->
     """For all runs of its recipe, for everybody in the workspace. 422 has the place of the error in `place`."""
     membership = require(request)
     run = run_write(membership, run_id)
-    return Status(201, _chart(services.create(membership, run, payload.title, payload.expressions)))
+    return Status(201, _chart(services.create(membership, run, _wanted(payload))))
 
 
 @router.put("/runs/{run_id}/charts/{chart_id}", response=s.CustomChartOut, summary="Change a chart of expressions")
 def change_chart(request: HttpRequest, run_id: RunId, chart_id: RunId, payload: s.CustomChartIn) -> dict[str, Any]:
     membership = require(request)
     chart = access.chart_write(membership, run_id, chart_id)
-    return _chart(services.change(membership, chart, payload.title, payload.expressions))
+    return _chart(services.change(membership, chart, _wanted(payload)))
 
 
 @router.put("/runs/{run_id}/charts/{chart_id}/place", response={204: None}, summary="Move a chart among the others")

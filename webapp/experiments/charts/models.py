@@ -12,6 +12,8 @@ class CustomChart(models.Model):
     recipe = models.CharField(max_length=40)
     title = models.CharField(max_length=MAX_TITLE)
     expressions = models.JSONField(default=list)
+    lowest = models.FloatField(null=True, blank=True)  # the ends of the vertical axis; null: automatic
+    highest = models.FloatField(null=True, blank=True)
     place = models.PositiveIntegerField()
     created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)

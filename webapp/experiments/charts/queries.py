@@ -8,6 +8,8 @@ from webapp.accounts.models import Membership
 
 from ..models import CustomChart, PinnedCharts, Run
 
+SHOWN = ("id", "title", "expressions", "lowest", "highest")
+
 
 def charts(workspace_id: int, recipe: str) -> "QuerySet[CustomChart]":
     """The charts of a recipe, in their order, without those that were removed."""
@@ -16,8 +18,8 @@ def charts(workspace_id: int, recipe: str) -> "QuerySet[CustomChart]":
 
 
 def shown(membership: Membership, run: Run) -> dict[str, Any]:
-    """`{"items": [{"id", "title", "expressions"}], "pinned"}`: what this person sees on the page of the run."""
-    rows = charts(membership.workspace_id, run.recipe).values("id", "title", "expressions")
+    """`{"items": [{"id", "title", "expressions", "lowest", "highest"}], "pinned"}`: what this person sees on the page of the run."""
+    rows = charts(membership.workspace_id, run.recipe).values(*SHOWN)
     return {"items": list(rows), "pinned": pinned(membership, run)}
 
 

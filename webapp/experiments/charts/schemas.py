@@ -6,24 +6,34 @@ from ninja import Schema
 from pydantic import ConfigDict, Field
 
 Expression = Annotated[str, Field(max_length=500)]
+AxisEnd = Annotated[float | None, Field(allow_inf_nan=False)]
 
 
 class CustomChartIn(Schema):
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={
-            "example": {"title": "Reward less KL", "expressions": ["reward/mean - 0.1 * policy/kl", "reward/mean"]}
+            "example": {
+                "title": "Reward less KL",
+                "expressions": ["reward/mean - 0.1 * policy/kl", "reward/mean"],
+                "lowest": 0,
+                "highest": 1,
+            }
         },
     )
 
     title: Annotated[str, Field(max_length=200)] = Field("", description="Empty: the expressions")
     expressions: list[Expression] = Field(min_length=1, max_length=8)
+    lowest: AxisEnd = Field(None, description="The lower end of the vertical axis; null: automatic")
+    highest: AxisEnd = Field(None, description="The upper end of the vertical axis; null: automatic")
 
 
 class CustomChartOut(Schema):
     id: int
     title: str
     expressions: list[str]
+    lowest: float | None
+    highest: float | None
 
 
 class CustomChartList(Schema):

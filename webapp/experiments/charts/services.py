@@ -1,7 +1,9 @@
 """Custom charts are made, changed, moved, removed and restored; charts are pinned. The one write path of both."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import F, Max
@@ -19,6 +21,28 @@ MOST_CHARTS = 50  # of a recipe
 MOST_LINES = 8  # of a chart
 MOST_PINS = 50
 KEPT = timedelta(days=1)  # for which a removed chart can be brought back
+
+
+@dataclass(frozen=True)
+class ChartContent:
+    """The part of a chart that people write."""
+
+    title: str
+    expressions: Sequence[str]
+    lowest: float | None = None
+    highest: float | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of its row. Raises Invalid at `title`, `expressions` or `highest`."""
+        texts = [formula.text for formula in parsed(self.expressions)]
+        if self.lowest is not None and self.highest is not None and self.lowest >= self.highest:
+            raise Invalid("This range is empty.", {"highest": "The highest value must be above the lowest."})
+        return {
+            "title": _titled(self.title, texts),
+            "expressions": texts,
+            "lowest": self.lowest,
+            "highest": self.highest,
+        }
 
 
 def parsed(expressions: Sequence[str]) -> list[formulas.ChartFormula]:
@@ -45,9 +69,9 @@ def _titled(text: str, expressions: Sequence[str]) -> str:
     return title or ", ".join(expressions)[:MAX_TITLE]
 
 
-def create(membership: Membership, run: Run, title: str, expressions: Sequence[str]) -> CustomChart:
-    """For all runs of the recipe, behind the charts that are there. Raises Invalid at `title` or `expressions`, Conflict if there are too many."""
-    texts = [formula.text for formula in parsed(expressions)]
+def create(membership: Membership, run: Run, content: ChartContent) -> CustomChart:
+    """For all runs of the recipe, behind the charts that are there. Raises Invalid like `fields`, Conflict if there are too many."""
+    fields = content.fields()
     with transaction.atomic():
         _locked(membership)
         rows = queries.charts(membership.workspace_id, run.recipe)
@@ -57,8 +81,7 @@ def create(membership: Membership, run: Run, title: str, expressions: Sequence[s
         chart = CustomChart.objects.create(
             workspace_id=membership.workspace_id,
             recipe=run.recipe,
-            title=_titled(title, texts),
-            expressions=texts,
+            **fields,
             place=0 if last is None else last + 1,
             created_by=membership.user,
         )
@@ -66,12 +89,13 @@ def create(membership: Membership, run: Run, title: str, expressions: Sequence[s
     return chart
 
 
-def change(membership: Membership, chart: CustomChart, title: str, expressions: Sequence[str]) -> CustomChart:
-    """Raises Invalid at `title` or `expressions`."""
-    texts = [formula.text for formula in parsed(expressions)]
+def change(membership: Membership, chart: CustomChart, content: ChartContent) -> CustomChart:
+    """Raises Invalid like `fields`."""
+    fields = content.fields()
     with transaction.atomic():
-        chart.title, chart.expressions = _titled(title, texts), texts
-        chart.save(update_fields=["title", "expressions"])
+        for name, value in fields.items():
+            setattr(chart, name, value)
+        chart.save(update_fields=list(fields))
         audit.record(membership, membership.user, "custom_chart.change", chart, title=chart.title)
     return chart
 

@@ -55,7 +55,7 @@ function ink(name) {
 export class Board {
   constructor({ axis = "step", smoothing = 0, log = false, clip = false, zoom = null, origin = 0, onzoom = null, backdrop = null, onseen = null, name = "board" } = {}) {
     Object.assign(this, { axis, smoothing, log, clip, zoom, origin, onzoom, backdrop, onseen });
-    this.limits = new Map(); // id of a chart -> [lowest, highest] of its vertical axis, null where it is automatic
+    this.limits = new Map(); // id of a chart -> [lowest, highest] of its vertical axis, null where it is automatic; it goes before the chart's own
     this.marks = null; // what happened at which step: `draw()` above the charts, `tick(u)` on each
     this.measure = null; // { name, at(step) } for an axis that is neither step nor time, once it is known
     this.charts = new Set();
@@ -85,7 +85,7 @@ export class Board {
     return chart;
   }
 
-  /** The vertical range of a chart; null: automatic. */
+  /** The vertical range of a chart in this look at the page; null: its own. */
   limit(id, ends) {
     if (ends) this.limits.set(id, ends);
     else this.limits.delete(id);
@@ -148,13 +148,13 @@ export class Board {
  * `lines()` -> [{ label, curve, colour, dash, around, times }]: the curves to draw, in order. `around` is the band: one curve, drawn
  * `times` its value on either side, or two, the lower and the upper end. If it has `limits`, the vertical axis follows these curves and not
  * the band. A line with `gaps` ends where its curve has null.
- * With an `id`, people can set the vertical range of the chart. `across()` names the places of the curves, which are steps unless somebody
+ * With an `id`, people can set the vertical range of the chart for themselves. `own` is its range for everybody, `keep(ends)` changes that. `across()` names the places of the curves, which are steps unless somebody
  * has put them on another grid.
  * `below(element)` fills the place under the chart. `tools` are more buttons in its head, `actions` more items of its menu: [[label, action]].
  */
 export class Chart {
-  constructor(board, { id = "", title, unit = "", help = "", percent = false, dots = false, lines, file, wait, below, across = () => "step", tools = [], actions = [] }) {
-    Object.assign(this, { board, id, title, unit, help, percent, dots, lines, below, across, actions, file: file ?? title });
+  constructor(board, { id = "", title, unit = "", help = "", percent = false, dots = false, lines, file, wait, below, own = null, keep = null, across = () => "step", tools = [], actions = [] }) {
+    Object.assign(this, { board, id, title, unit, help, percent, dots, lines, below, own, keep, across, actions, file: file ?? title });
     this.rangeForm = null; // until somebody sets the range: a page may have hundreds of charts
     this.walker = null; // once there is a plot
     this.visible = false;
@@ -231,6 +231,12 @@ export class Chart {
     return menu;
   }
 
+  /** The ends of the vertical axis that somebody has set, for this look or for everybody; null: automatic. */
+  get set() {
+    const ends = this.board.limits.get(this.id) ?? this.own;
+    return ends?.some((end) => end !== null) ? ends : null;
+  }
+
   ranger() {
     if (!this.rangeForm) {
       this.rangeForm = new RangeForm(this);
@@ -294,10 +300,10 @@ export class Chart {
 
   /** The vertical range if outliers or bands (`narrow`) are left out of it or somebody has set it; null: it holds all that is drawn. */
   rangeOf(values, narrow) {
-    const { clip, limits, log } = this.board;
+    const { clip, log } = this.board;
     const ends = clip && middle(values, log);
     const range = ends ? (log ? ends : comfortable(...ends)) : null;
-    const set = limits.get(this.id);
+    const set = this.set;
     if (!set && (range || !narrow)) return range;
     const fitting = log ? values.filter((value) => value > 0) : values;
     const [low, high] = [Math.min, Math.max].map((most) => (fitting.length ? fitting.reduce((one, other) => most(one, other)) : null));

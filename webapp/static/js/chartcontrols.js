@@ -1,6 +1,6 @@
 // Smoothing, axis, zoom, log scale, outliers and vertical ranges of a board. The address contains all of them, so that a link shows the
 // same picture.
-import { read, written } from "./chartrange.js";
+import { known, written } from "./chartrange.js";
 
 export function controls(board) {
   const query = new URLSearchParams(location.search);
@@ -51,7 +51,7 @@ export function controls(board) {
   const [from, to] = [Number(query.get("from")), Number(query.get("to"))];
   for (const each of query.getAll("y")) {
     const [, id, ends] = each.match(/^(.+):([^:]*)$/) ?? [];
-    if (id && read(ends)) board.limits.set(id, read(ends));
+    if (id && known(ends)) board.limits.set(id, known(ends));
   }
   board.set({
     smoothing: Math.min(Math.max(Number(query.get("smooth")) || 0, 0), 0.95),

@@ -15,6 +15,7 @@ export class ChartDialog {
     Object.assign(this, { dialog, api, keys, titled, saved, spec: null, count: 0 });
     this.title = dialog.querySelector("[name=title]");
     this.lines = dialog.querySelector("[data-lines]");
+    this.ends = ["lowest", "highest"].map((name) => dialog.querySelector(`[name=${name}]`));
     this.trouble = dialog.querySelector("[data-trouble]");
     this.more = dialog.querySelector("[data-add]");
     this.more.addEventListener("click", () => this.add("").focus());
@@ -28,6 +29,7 @@ export class ChartDialog {
     this.spec = spec;
     this.dialog.querySelector("h2").textContent = spec ? "Edit the chart" : "New chart";
     this.title.value = spec?.title ?? "";
+    for (const end of this.ends) end.value = spec?.[end.name] ?? "";
     this.trouble.textContent = "";
     this.lines.replaceChildren();
     for (const text of spec?.expressions ?? [""]) this.add(text);
@@ -112,6 +114,7 @@ export class ChartDialog {
   async save() {
     const rows = [...this.lines.children].filter((row, i, all) => row.querySelector("input").value.trim() || all.length === 1);
     const body = { title: this.title.value, expressions: rows.map((row) => row.querySelector("input").value) };
+    for (const { name, value } of this.ends) body[name] = value === "" ? null : Number(value);
     const isNew = !this.spec;
     const [address, method] = isNew ? [`${this.api}/charts`, "POST"] : [`${this.api}/charts/${this.spec.id}`, "PUT"];
     const sent = await send(this.dialog, () => json(address, { method, body }), (error) => this.explain(error, rows));
@@ -133,6 +136,7 @@ export class ChartDialog {
         row.closeList(); // it would cover what is wrong
       }
     }
+    if (error.fields.some(({ path }) => path === "highest")) this.ends[1].focus();
     this.trouble.textContent = error.fields.length ? others.join(" ") : error.message;
   }
 }

@@ -8,6 +8,11 @@ export function read(text) {
   return ends.length === 2 && known.length && known.every(Number.isFinite) && (known.length < 2 || ends[0] < ends[1]) ? ends : null;
 }
 
+export const AUTOMATIC = [null, null];
+
+/** The range of an address, which can also say that a chart leaves its own range. */
+export const known = (text) => (text === written(AUTOMATIC) ? AUTOMATIC : read(text));
+
 export const written = ([low, high]) => `${low ?? ""}..${high ?? ""}`;
 
 /** The ends with those of `limits` in the place of the automatic ones; on a log scale, limits at or below 0 have no place. */
@@ -24,21 +29,34 @@ export class RangeForm {
     this.ends = [field("Lowest value"), field("Highest value")];
     const set = make("button", "btn small", "Set");
     this.clear = Object.assign(make("button", "btn small ghost", "Automatic"), { type: "button" });
-    this.element = make("form", "chart-range tiny", make("span", "", "Range"), this.ends[0], make("span", "", "to"), this.ends[1], set, this.clear);
+    this.own = Object.assign(make("button", "btn small ghost", "As saved"), { type: "button" });
+    this.keep = Object.assign(make("button", "btn small ghost", "Save for everybody"), { type: "button", hidden: !chart.keep });
+    this.element = make("form", "chart-range tiny", make("span", "", "Range"), this.ends[0], make("span", "", "to"), this.ends[1], set, this.clear, this.own, this.keep);
     this.element.noValidate = true;
     this.element.hidden = true;
     this.element.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.take();
+      const limits = this.typed();
+      if (limits) chart.board.limit(chart.id, this.isOwn(limits) ? null : limits);
     });
     const excuse = () => this.ends.forEach((end) => end.setCustomValidity(""));
     for (const end of this.ends) end.addEventListener("input", excuse);
-    this.clear.addEventListener("click", () => {
+    const close = (limits) => {
       excuse();
       this.element.hidden = true;
       chart.element.querySelector(".menu summary").focus(); // where the form was opened
-      chart.board.limit(chart.id, null);
+      chart.board.limit(chart.id, limits);
+    };
+    this.clear.addEventListener("click", () => close(this.isOwn(AUTOMATIC) ? null : AUTOMATIC));
+    this.own.addEventListener("click", () => close(null));
+    this.keep.addEventListener("click", async () => {
+      const limits = this.typed();
+      if (limits && (await chart.keep(limits))) close(null);
     });
+  }
+
+  isOwn(limits) {
+    return written(limits) === written(this.chart.own ?? AUTOMATIC);
   }
 
   open() {
@@ -47,27 +65,27 @@ export class RangeForm {
     this.ends[0].focus();
   }
 
-  /** The fields show the range that the board holds; while somebody writes, they stay. */
+  /** The fields show the range that somebody has set; while somebody writes, they stay. */
   show() {
-    const limits = this.chart.board.limits.get(this.chart.id);
-    if (limits) this.element.hidden = false;
+    const { board, id, own, set } = this.chart;
+    if (board.limits.has(id)) this.element.hidden = false;
+    this.own.hidden = !own || !board.limits.has(id);
     if (this.element.hidden || this.element.contains(document.activeElement)) return;
     this.ends.forEach((end, i) => {
-      end.value = limits?.[i] ?? "";
+      end.value = set?.[i] ?? "";
       end.placeholder = this.chart.range ? String(Number(this.chart.range[i].toPrecision(3))) : "";
     });
   }
 
-  take() {
+  /** The ends in the fields; null: they are wrong, and the form has said so. */
+  typed() {
     const typed = this.ends.map((end) => end.value);
     const wrong = this.ends.find((end) => end.validity.badInput);
-    const limits = read(typed.join(".."));
-    const complaint = wrong ? "Write a number." : limits || !typed.some(Boolean) ? "" : "The highest value must be above the lowest.";
-    if (complaint) {
-      (wrong ?? this.ends[1]).setCustomValidity(complaint);
-      (wrong ?? this.ends[1]).reportValidity();
-      return;
-    }
-    this.chart.board.limit(this.chart.id, limits);
+    const limits = known(typed.join(".."));
+    const complaint = wrong ? "Write a number." : limits ? "" : "The highest value must be above the lowest.";
+    if (!complaint) return limits;
+    (wrong ?? this.ends[1]).setCustomValidity(complaint);
+    (wrong ?? this.ends[1]).reportValidity();
+    return null;
   }
 }

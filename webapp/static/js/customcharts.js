@@ -1,6 +1,7 @@
 // Charts that people made of expressions over metrics: drawn from what the server computes of every stored point, and live.
 import { Chart } from "./chart.js";
 import { ComputedLine, at } from "./chartformula.js";
+import { AUTOMATIC } from "./chartrange.js";
 import { json } from "./http.js";
 import { toast } from "./toast.js";
 
@@ -30,6 +31,8 @@ export class CustomCharts {
       title: spec.title,
       help: `Computed: ${spec.expressions.join("; ")}`,
       file: `${this.file}-${idOf(spec)}`,
+      own: ownRange(spec),
+      keep: this.mayWrite && ((ends) => this.keep(spec, ends)),
       wait: "Loading",
       tools: this.tools(idOf(spec), spec.title),
       actions: this.mayWrite ? this.actions(spec) : [],
@@ -99,6 +102,29 @@ export class CustomCharts {
     this.held.get(spec.id).chart.element.scrollIntoView({ block: "nearest" });
   }
 
+  /** Saves the vertical range for everybody; whether that worked. The other fields are those of now, not those of when the page was loaded. */
+  async keep({ id }, ends) {
+    try {
+      const spec = (await json(`${this.api}/charts`)).items.find((each) => each.id === id);
+      if (!spec) throw new Error("This chart was deleted. Load the page again.");
+      const before = ownRange(spec) ?? AUTOMATIC;
+      await this.range(spec, ends);
+      toast(`Saved the range of “${spec.title}” for everybody`, { tone: "good", action: { label: "Undo", run: () => this.range(spec, before).catch(complain) } });
+      return true;
+    } catch (error) {
+      complain(error);
+      return false;
+    }
+  }
+
+  async range({ id, title, expressions }, [lowest, highest]) {
+    const spec = await json(`${this.api}/charts/${id}`, { method: "PUT", body: { title, expressions, lowest, highest } });
+    Object.assign(this.specs.find((each) => each.id === id), spec); // its menu has this very object
+    const { chart } = this.held.get(id);
+    chart.own = ownRange(spec);
+    this.board.touch(chart);
+  }
+
   changed(spec) {
     const place = this.specs.findIndex((each) => each.id === spec.id);
     this.specs[place] = spec;
@@ -148,6 +174,11 @@ export class CustomCharts {
       complain(error);
     }
   }
+}
+
+/** The vertical range that a chart has for everybody; null: automatic. */
+function ownRange({ lowest, highest }) {
+  return lowest === null && highest === null ? null : [lowest, highest];
 }
 
 /** The metrics of which the run has no value; a slash without spaces may have been meant to divide. */

@@ -34,7 +34,8 @@ def test_a_chart_is_made_changed_moved_removed_and_restored_at_its_place(api, ru
     assert api.put(f"{path}/{ids[2]}/place", {"place": 0}).status_code == 204
     assert titles(api, run) == ["three", "one", "two"]
     changed = api.put(f"{path}/{ids[0]}", {"title": " ", "expressions": ["a / b", " c "]})
-    assert changed.json() == {"id": ids[0], "title": "a / b, c", "expressions": ["a / b", "c"]}
+    automatic = {"lowest": None, "highest": None}
+    assert changed.json() == {"id": ids[0], "title": "a / b, c", "expressions": ["a / b", "c"], **automatic}
     assert api.delete(f"{path}/{ids[0]}").status_code == 204
     assert titles(api, run) == ["three", "two"]
     assert api.delete(f"{path}/{ids[0]}").status_code == 404
@@ -43,6 +44,23 @@ def test_a_chart_is_made_changed_moved_removed_and_restored_at_its_place(api, ru
     assert api.post(f"{path}/{ids[0]}/restore").status_code == 404
     told = AuditEntry.objects.filter(action__startswith="custom_chart.").order_by("pk").values_list("action", flat=True)
     assert [each.partition(".")[2] for each in told] == [*["create"] * 3, "move", "change", "remove", "bring_back"]
+
+
+def test_the_vertical_range_of_a_chart_is_kept_for_everybody(api, run, team):
+    path = f"/runs/{run.pk}/charts"
+    body = {"title": "one", "expressions": [LESS], "lowest": 0, "highest": 0.5}
+    made = api.post(path, body).json()
+    assert (made["lowest"], made["highest"]) == (0, 0.5)
+    half = api.put(f"{path}/{made['id']}", body | {"lowest": None, "highest": -2.5}).json()
+    assert (half["lowest"], half["highest"]) == (None, -2.5)
+    assert ApiClient(team.reviewer).get(path).json()["items"] == [half]
+    wrong = api.put(f"{path}/{made['id']}", body | {"lowest": 0.5})
+    assert wrong.json()["error"]["fields"] == [
+        {"path": "highest", "message": "The highest value must be above the lowest."}
+    ]
+    assert api.put(f"{path}/{made['id']}", body | {"highest": "Infinity"}).status_code == 422
+    assert api.get(path).json()["items"] == [half]
+    assert api.put(f"{path}/{made['id']}", {"expressions": [LESS]}).json()["highest"] is None
 
 
 def test_what_was_removed_a_day_ago_goes_for_good_with_the_next(api, run, team):
