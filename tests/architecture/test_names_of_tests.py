@@ -1,12 +1,13 @@
 """Names that tests import and that images start exist. mypy checks only the program, and a renamed name shows only when a test runs."""
 
-import ast
 import re
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from textwrap import dedent
+
+from tests.architecture import sources
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ("webapp", "trainer", "workers", "benchmarks", "scripts", "tests")
@@ -21,43 +22,35 @@ def module(name: str) -> Path | None:
 
 @cache
 def names(path: Path) -> frozenset[str] | None:
-    """The names at the top of a module, or None if the module makes names while it runs."""
+    """The names of a module, or None if the module makes names while it runs."""
     text = path.read_text()
     if "def __getattr__" in text or re.search(r"import \*|globals\(\)", text):
         return None
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            found.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            found |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-    return frozenset(found)
+    return frozenset(sources.read(path).bound)
 
 
-def imports(text: str) -> Iterator[ast.AST]:
-    """The syntax tree of a text, and of the programs that it contains as strings: a test starts such programs in separate processes."""
-    for node in ast.walk(ast.parse(text)):
-        yield node
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "import " in node.value:
+def imports(path: Path) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+    """What a file imports from modules, and the programs that it contains as strings: a test starts such programs in separate processes."""
+    source = sources.read(path)
+    yield from source.from_modules
+    for _, text in source.strings:
+        if "import " in text:
             with suppress(SyntaxError):  # a sentence, or a part of a program
-                yield from ast.walk(ast.parse(dedent(node.value)))
+                yield from sources.read_text(dedent(text)).from_modules
 
 
 def missing(path: Path) -> list[str]:
     """The names that `path` imports from the program and that do not exist."""
     lost = []
-    for node in imports(path.read_text()):
-        if not isinstance(node, ast.ImportFrom) or node.level or (node.module or "").partition(".")[0] not in PROGRAM:
+    for line, package, imported in imports(path):
+        if package.partition(".")[0] not in PROGRAM:
             continue
-        place = module(node.module or "")
+        place = module(package)
         known = names(place) if place else frozenset()
-        for alias in node.names:
-            there = alias.name == "*" or known is None or alias.name in known or module(f"{node.module}.{alias.name}")
-            folder = ROOT.joinpath(*(node.module or "").split("."), alias.name)
-            if not there and not folder.is_dir():
-                lost.append(f"{path.relative_to(ROOT)}:{node.lineno}: {node.module} has no {alias.name}")
+        for name in imported:
+            there = name == "*" or known is None or name in known or module(f"{package}.{name}")
+            if not there and not ROOT.joinpath(*package.split("."), name).is_dir():
+                lost.append(f"{path.relative_to(ROOT)}:{line}: {package} has no {name}")
     return lost
 
 

