@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.webapp.experiments.outputs.test_artifact_store import bucket, one_server  # noqa: F401 - fixtures
+from tests.webapp.experiments.outputs.test_artifact_store import bucket as one_bucket  # noqa: F401 - a fixture
+from tests.webapp.experiments.outputs.test_artifact_store import one_server  # noqa: F401 - a fixture
 from trainer.contracts import ModelSource
 from trainer.inference.models import make_tiny
 from webapp.core.storage import artifact_store
@@ -17,6 +18,7 @@ from webapp.tracking.models import FamilyVersion
 from .rest_client import RestClient, error
 
 pytestmark = pytest.mark.django_db
+PIECE = 100_000
 
 
 @pytest.fixture(autouse=True)
@@ -25,9 +27,17 @@ def place(settings, tmp_path):
 
 
 @pytest.fixture
-def tiny(tmp_path) -> dict[str, bytes]:
-    make_tiny(tmp_path / "tiny")
-    return {file.name: file.read_bytes() for file in (tmp_path / "tiny").iterdir()}
+def bucket(one_bucket, monkeypatch):  # noqa: F811
+    """The weights become four pieces. Each piece is a request or two, and there would be hundreds."""
+    monkeypatch.setattr("trainer.contracts.storing.PIECE_BYTES", PIECE)
+    return one_bucket
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    make_tiny(folder)
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
 def version(rest_client: RestClient, source: str) -> dict[str, str]:
@@ -37,7 +47,7 @@ def version(rest_client: RestClient, source: str) -> dict[str, str]:
     return {each["key"]: each["value"] for each in answer.json()["model_version"].get("tags", [])}
 
 
-def test_a_version_in_object_storage_joins_the_registry(rest_client, bucket, tiny):  # noqa: F811
+def test_a_version_in_object_storage_joins_the_registry(rest_client, bucket, tiny):
     run = rest_client.run(run_name="trains")
     for name, content in tiny.items():
         assert rest_client.send(run, f"final/{name}", content).status_code == 200
@@ -63,7 +73,7 @@ def test_a_version_in_object_storage_joins_the_registry(rest_client, bucket, tin
         assert (there / "chat_template.jinja").read_bytes() == template, name
 
 
-def test_a_version_of_a_part_or_of_an_odd_path_says_why_it_does_not_join(rest_client, bucket, tiny, settings):  # noqa: F811
+def test_a_version_of_a_part_or_of_an_odd_path_says_why_it_does_not_join(rest_client, bucket, tiny, settings):
     run = rest_client.run()
     rest_client.post("registered-models/create", name="summaries")
     for name, content in tiny.items():
@@ -77,7 +87,7 @@ def test_a_version_of_a_part_or_of_an_odd_path_says_why_it_does_not_join(rest_cl
     assert not RegisteredModel.objects.exists()
 
 
-def test_a_version_is_not_made_while_the_storage_is_away(rest_client, bucket, tiny, monkeypatch):  # noqa: F811
+def test_a_version_is_not_made_while_the_storage_is_away(rest_client, bucket, tiny, monkeypatch):
     run = rest_client.run()
     rest_client.post("registered-models/create", name="summaries")
     for name, content in tiny.items():
