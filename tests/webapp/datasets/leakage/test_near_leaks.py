@@ -68,10 +68,10 @@ def test_what_is_nearly_the_same_is_found_and_what_is_the_same_is_left_to_the_ot
 
 
 def test_blocks_change_nothing_but_memory(made, monkeypatch):
-    rows = [(text(n), "train") for n in range(150)] + [(f"{text(n)} please", "heldout") for n in range(100, 250)]
+    rows = [(text(n), "train") for n in range(60)] + [(f"{text(n)} please", "heldout") for n in range(40, 100)]
     version = made(*rows)
     whole = near_leak_search.search(version, version)
-    assert whole["prompts"] == 50
+    assert whole["prompts"] == 20
 
     def peak():
         tracemalloc.start()
@@ -81,7 +81,7 @@ def test_blocks_change_nothing_but_memory(made, monkeypatch):
         return found, size
 
     _, large = peak()
-    monkeypatch.setattr(near_leak_search, "BLOCK", 40)
+    monkeypatch.setattr(near_leak_search, "BLOCK", 16)
     monkeypatch.setattr(near_leak_search, "ROWS", 7)
     found, small = peak()
     assert found == whole and small < large
