@@ -37,14 +37,20 @@ def project(team):
     return with_gold(team)
 
 
-def with_gold(team):
+@pytest.fixture
+def short(team):
+    """A person who knows where to look finds it in half of the tasks."""
+    return with_gold(team, 2)
+
+
+def with_gold(team, share=1):
     """A project whose first twelve tasks are gold, so their ids would show it. All prompts are equally long; otherwise numbers that have
     one digit would show it.
     """
-    examples = [pair(f"q{n:02}") for n in range(TASKS)]
+    examples = [pair(f"q{n:02}") for n in range(TASKS // share)]
     settings = {"gold_every": EVERY, "fast_seconds": 1}
     made = make_project(team.researcher, examples, people=[team.annotator], settings=settings, overlap=1)
-    for task in Task.objects.filter(project=made).order_by("rank")[:GOLD]:
+    for task in Task.objects.filter(project=made).order_by("rank")[: GOLD // share]:
         task_services.set_gold(team.researcher, task, {"verdict": "compared", "strength": 3})
     return made
 
@@ -150,10 +156,10 @@ def test_what_is_done_and_what_is_left_make_one_number(as_it_is):
 
 
 @pytest.mark.parametrize(("where", "name"), [(serving, "_gold_to_come"), (gold_schedule, "to_come")])
-def test_the_attempt_finds_numbers_that_stand_still(team, project, monkeypatch, where, name):
+def test_the_attempt_finds_numbers_that_stand_still(team, short, monkeypatch, where, name):
     """An earlier version left the gold tasks out of the number that is left. The attempt above would notice that."""
     monkeypatch.setattr(where, name, lambda *args: 0)
-    assert any("left" in each or "total" in each or "free" in each for each in telling(worked(team, project)))
+    assert any("left" in each or "total" in each or "free" in each for each in telling(worked(team, short)))
 
 
 def test_the_attempt_finds_ids_of_tasks(as_it_is):
