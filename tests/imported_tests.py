@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import pytest
 
+from tests.pages import compile_templates
 from tests.xdist_workers import ARGUMENTS
 
 
@@ -38,6 +39,8 @@ def load() -> None:
         os.dup2(kept, 1)
         os.close(kept)
         os.close(silent)
+    if "webapp.urls" in sys.modules:
+        compile_templates()  # each worker would do it
     gc.collect()
     gc.freeze()
 

@@ -53,6 +53,7 @@ def load() -> None:
     from django.db.migrations.loader import MigrationLoader
     from django.urls import get_resolver
 
+    from tests.pages import compile_templates
     from webapp.api import api
 
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
@@ -62,6 +63,7 @@ def load() -> None:
     list(routes(get_resolver()))
     api.get_openapi_schema()
     import_module("webapp.identity.scim.views")  # at the first request of a directory
+    compile_templates()
     MigrationLoader(None)
     assert connection.connection is None
     gc.collect()
