@@ -12,6 +12,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection
+from django.template.defaultfilters import filesizeformat
 from psycopg.pq import Conninfo
 
 from webapp.version import VERSION
@@ -147,7 +148,7 @@ class _Making:
         free = self._store.place.free()
         if free is not None and new > free:
             raise BackupProblem(
-                f"The disk of {self._store.place.title} has {free / 1e9:.1f} GB free; this backup needs {new / 1e9:.1f} GB. "
+                f"The disk of {self._store.place.title} has {filesizeformat(free)} free; this backup needs {filesizeformat(new)}. "
                 "Free some space, or name another folder; earlier backups are as they were."
             )
 

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import redis
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
+from django.template.defaultfilters import filesizeformat
 from psycopg_pool import PoolTimeout
 
 from webapp.celery import app
@@ -144,7 +145,7 @@ def folders() -> tuple[Path, Path]:
 
 def _disk() -> ServiceState:
     free = min(shutil.disk_usage(folder).free for folder in folders())
-    return ServiceState("ok" if free >= ROOM else "low", f"{free / 1e9:.1f} GB free")
+    return ServiceState("ok" if free >= ROOM else "low", f"{filesizeformat(free)} free")
 
 
 CHECKS: dict[str, Check] = {"database": _database, "redis": _redis, "workers": _workers, "ray": _ray, "disk": _disk}

@@ -119,7 +119,7 @@ def test_a_disk_without_room_is_told_before_and_while_files_are_copied(lab, fold
     (first,) = [backed_up().name]
     (lab / "model.safetensors").write_bytes(b"other" * 50_000)
     monkeypatch.setattr(places.FolderPlace, "free", lambda place: 1000)
-    assert "GB free; this backup needs" in backed_up(Backup.State.FAILED).problem
+    assert "has 1000\N{NO-BREAK SPACE}bytes free; this backup needs " in backed_up(Backup.State.FAILED).problem
     monkeypatch.undo()
 
     def full(file):

@@ -1,10 +1,12 @@
 """The server's answers to probes. They come within a limited time, reveal little, and are 503 only if no page could be answered."""
 
+import shutil
 import threading
 import time
 
 import pytest
 from django.db import OperationalError
+from django.template.defaultfilters import filesizeformat
 from django.test import Client
 
 from webapp.core import health
@@ -105,6 +107,12 @@ def test_workers_that_say_nothing_in_time_are_late_and_none_is_asked_without_red
     assert health._workers().state == "late"
     monkeypatch.setattr(health, "redis_answers", lambda: False)
     assert health._workers().state == "away" and not said
+
+
+def test_the_free_space_has_the_unit_of_the_pages(monkeypatch):
+    found = shutil.disk_usage(".")._replace(free=5 * 2**30)
+    monkeypatch.setattr(health.shutil, "disk_usage", lambda folder: found)
+    assert health._disk().note == f"{filesizeformat(found.free)} free" == "5.0\N{NO-BREAK SPACE}GB free"
 
 
 def test_a_full_disk_is_low(monkeypatch, settings):

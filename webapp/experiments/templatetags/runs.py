@@ -109,8 +109,3 @@ register.filter("about", estimates.about)
 def took(start: datetime | None, end: datetime | None) -> str:
     """`4:12 min` from `start` to `end`, or to now."""
     return in_words(((end or timezone.now()) - start).total_seconds()) if start else "–"
-
-
-@register.filter
-def megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB" if size >= 100_000 else f"{size / 1e3:,.1f} kB"
