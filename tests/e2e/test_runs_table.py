@@ -1,6 +1,7 @@
 """The table of runs, as a researcher uses it: a query with completion, columns, keys, a change of many runs and its undo, a view."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -395,6 +396,16 @@ def test_the_band_of_a_mean_over_seeds_is_its_interval_or_the_seeds(open_page, a
     page.goto(f"/runs/compare?ids={runs[0].pk},{runs[1].pk}")
     expect(page.locator("#compare-charts .chart canvas").nth(5)).to_be_visible()
     band = page.get_by_label("Band")
+    expect(band.locator("option:checked")).to_have_text("lowest to highest seed")  # of two, the interval tells nothing
+    expect(page.get_by_text("With two seeds, the 95% interval is 13 times the distance between them.")).to_be_visible()
+    assert page.evaluate(NEWEST) == pytest.approx([middle, low, high], rel=1e-4)
+    report = page.get_by_role("link", name="Begin a report")
+    assert "band=range" in report.get_attribute("href")
+    band.select_option(label="95% interval of the mean over seeds (Student's t)")
+    page.evaluate(DRAWN)
+    assert "band" not in report.get_attribute("href")
+    page.reload()
+    expect(page.locator("#compare-charts .chart canvas").nth(5)).to_be_visible()
     expect(band.locator("option:checked")).to_have_text("95% interval of the mean over seeds (Student's t)")
     assert page.evaluate(NEWEST) == pytest.approx([middle, middle - half, middle + half], rel=1e-4)
     tall = page.evaluate(AXIS)
@@ -404,8 +415,11 @@ def test_the_band_of_a_mean_over_seeds_is_its_interval_or_the_seeds(open_page, a
     assert page.evaluate(NEWEST) == pytest.approx([middle, low, high], rel=1e-4)  # the answer has six digits
     assert page.evaluate(AXIS) == pytest.approx(tall), "the axis follows the seeds, whatever the band is"
     photograph(page, "compare-band-range")
+    assert faults(page) == []
     page.get_by_label("Fold seeds").uncheck()
     expect(band).to_be_hidden()
+    page.goto(report.evaluate("(link) => link.href"))
+    expect(page.get_by_label("Text", exact=True)).to_have_value(re.compile("band: range"))
 
 
 def test_a_seed_that_was_launched_again_is_one_seed_in_the_curves(open_page, as_researcher, runs):

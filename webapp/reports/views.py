@@ -29,7 +29,7 @@ SAMPLE = """## What we asked
 
 ```chart
 metric: {metric}
-{runs}
+{runs}{band}
 ```
 
 ## What follows
@@ -237,7 +237,8 @@ def _begun(request: HttpRequest) -> str:
     query, ids = request.GET.get("q", ""), ",".join(request.GET.getlist("ids"))
     runs = f"runs: {ids}" if ids else f"query: {query or 'state:finished'}"
     metric = request.GET.get("metric") or "eval/rubric_score"
-    return SAMPLE.format(metric=metric, runs=" ".join(runs.replace("\0", "").split()))
+    band = "\nband: range" if request.GET.get("band") == "range" else ""
+    return SAMPLE.format(metric=metric, runs=" ".join(runs.replace("\0", "").split()), band=band)
 
 
 def _sent(request: HttpRequest) -> ReportForm:

@@ -5,7 +5,7 @@ import { Board, Chart } from "./chart.js";
 import { placedBy, totals } from "./compareaxes.js";
 import { controls } from "./chartcontrols.js";
 import { comparePrompts } from "./comparedprompts.js";
-import { BANDS, SERIES, across as acrossOf, gridded, groups as grouped, headOf, line } from "./familylines.js";
+import { BANDS, SERIES, across as acrossOf, gridded, groups as grouped, headOf, line, seedsOf } from "./familylines.js";
 import { counted, make, number } from "./format.js";
 import { json } from "./http.js";
 import { scatter } from "./scatter.js";
@@ -16,7 +16,7 @@ const page = document.getElementById("compare");
 const asked = new URLSearchParams(page.dataset.asked);
 const leads = page.dataset.asked !== undefined;
 const address = new URLSearchParams(location.search);
-const state = { folded: true, band: "interval", hidden: new Set(), baseline: address.has("baseline") ? Number(address.get("baseline")) || 0 : null, data: null, placed: null };
+const state = { folded: true, band: null, hidden: new Set(), baseline: address.has("baseline") ? Number(address.get("baseline")) || 0 : null, data: null, placed: null };
 const board = new Board();
 const charts = new Map(); // key -> { chart, curves: answer of the API }
 
@@ -32,6 +32,9 @@ const measure = (axis) => state.data.axes.find(({ name }) => name === axis)?.met
 
 /** Indices, label and colour of each line, which is a family of seeds or a single run. */
 const groups = () => grouped(state.data, state.folded);
+
+/** Whether a line is the mean of two seeds. Their 95% interval is 12.7 times as high as they lie apart, which nobody can read. */
+const hasPairs = () => state.data.families.some((each) => seedsOf(each.runs.map((place) => state.data.runs[place])) === 2);
 
 const shown = () => groups().filter((group) => !state.hidden.has(group.id));
 
@@ -174,6 +177,12 @@ function wireShare() {
   if (share) share.search = new URLSearchParams([...asked, ...(state.baseline ? [["baseline", state.baseline]] : [])]);
 }
 
+/** A report that is begun here draws the band that is shown. */
+function wireReport() {
+  const report = document.getElementById("report");
+  if (report) report.search = new URLSearchParams([...asked, ...(state.band === "range" ? [["band", "range"]] : [])]);
+}
+
 // ---- differences of the configs ----
 
 /** A few runs have a column each. If there are many, each value has the number of its runs. */
@@ -239,16 +248,26 @@ const overview = () => api("compare", state.baseline || (state.baseline === 0 &&
 function wire() {
   const fold = document.getElementById("compare-fold");
   fold.closest("label").hidden = !state.data.families.some((each) => each.runs.length > 1);
+  const band = document.getElementById("compare-band");
+  const why = document.getElementById("compare-band-why");
+  const offer = () => {
+    band.closest("label").hidden = fold.closest("label").hidden || !fold.checked;
+    why.hidden = band.closest("label").hidden || !hasPairs();
+  };
   fold.addEventListener("change", () => {
     state.folded = fold.checked;
-    band.closest("label").hidden = !fold.checked;
+    offer();
     redraw();
   });
-  const band = document.getElementById("compare-band");
-  band.closest("label").hidden = fold.closest("label").hidden;
+  offer();
   band.append(...Object.entries(BANDS).map(([value, told]) => Object.assign(make("option", "", told), { value })));
+  band.value = state.band;
   band.addEventListener("change", () => {
     state.band = band.value;
+    const next = new URLSearchParams(location.search);
+    next.set("band", state.band);
+    history.replaceState(null, "", `?${next}`);
+    wireReport();
     redraw();
   });
   const more = document.getElementById("compare-metric");
@@ -267,7 +286,9 @@ function wire() {
 
 try {
   state.data = await overview();
+  state.band = BANDS[address.get("band")] ? address.get("band") : hasPairs() ? "range" : "interval";
   wireShare();
+  wireReport();
   drawFinals();
   drawConfig();
   for (const metric of state.data.metrics.slice(0, CHARTS)) addChart(metric);

@@ -39,6 +39,9 @@ export function gridded(answer, axis, placesOf = ({ times }) => times) {
 /** The bands around a mean over seeds, the first one unless somebody chooses another. */
 export const BANDS = { interval: "95% interval of the mean over seeds (Student's t)", range: "lowest to highest seed" };
 
+/** The seeds of runs, which are a line. A run whose seed is not known counts by itself. */
+export const seedsOf = (runs) => new Set(runs.map(({ id, seed }) => seed ?? `run ${id}`)).size;
+
 /** The 97.5% quantile of Student's t: exact for few seeds, then the expansion of Cornish and Fisher (below 0.1% wrong). */
 export function quantile(freedom) {
   const [z, few] = [1.959964, [12.7062, 4.3027, 3.1824, 2.7764]];

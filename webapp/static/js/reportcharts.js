@@ -1,7 +1,7 @@
 // Charts in a report. They are drawn from the answers that the page Compare uses, or from those of a share link, and again while one of
 // their runs is under way.
 import { Board, Chart } from "./chart.js";
-import { BANDS, across, gridded, groups, line } from "./familylines.js";
+import { BANDS, across, gridded, groups, line, seedsOf } from "./familylines.js";
 import { make } from "./format.js";
 import { json } from "./http.js";
 
@@ -76,7 +76,7 @@ class ReportCharts {
     const running = this.underWay();
     const all = this.data.runs.length;
     const lines = groups(this.data, !this.asked.apart);
-    const banded = lines.some(({ places }) => new Set(places.map((place) => this.data.runs[place]).map(({ id, seed }) => seed ?? `run ${id}`)).size > 1);
+    const banded = lines.some(({ places }) => seedsOf(places.map((place) => this.data.runs[place])) > 1);
     const told = [lines.length === 1 ? lines[0].label : "", banded ? `band: ${BANDS[this.asked.band]}` : "", running ? `live: ${running} of ${all} run${all === 1 ? "" : "s"} under way` : ""].filter(Boolean);
     this.live.hidden = !told.length;
     this.live.textContent = told.join(" · ");
