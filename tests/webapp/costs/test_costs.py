@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from random import Random
@@ -151,6 +152,15 @@ def test_calls_without_a_price_are_no_money_and_counted(team):
     assert total["tokens"] == queries.MeasuredCost(200.0, 3)
     lines = {line.id: line for line in table(team.reviewer).lines}
     assert lines[1].amounts["money"].value is None and lines[2].amounts["tokens"].value is None
+
+
+def test_a_small_amount_is_not_shown_as_zero(team):
+    for work, money in enumerate(("0", "0.0049", "0.00004", "12.3"), 1):
+        use(team, kind="evaluation", work=work, money=Decimal(money))
+    page = page_html(browser(team.owner).get("/costs", {"by": "run", "sort": "money"}))
+    shown = dict(re.findall(r'data-value="([0-9.]+)"> (\S.*?) ?</td>', page))
+    money = ("12.300000", "0.004900", "0.000040", "0.000000")
+    assert [shown[value] for value in money] == ["12.30", "0.0049", "under 0.0001", "0.00"]
 
 
 def test_a_job_that_was_tried_again_has_its_hours_unless_it_is_older_than_the_ledger(team):
