@@ -9,6 +9,7 @@ from tests.e2e.look import faults
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from tests.webapp.experiments.rewards.test_questions import grader  # noqa: F401 - a fixture
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401 - fixtures
+from webapp.experiments.live import broadcasts
 from webapp.experiments.models import Run, RunJudge
 
 pytestmark = pytest.mark.browser
@@ -35,3 +36,9 @@ def test_a_limit_is_set_shown_and_refused_where_it_is_used(open_page, as_researc
     ask("5000")
     expect(page.get_by_text("Spending limit of its judges: 900 of 5,000 tokens used")).to_be_visible()
     assert Run.objects.get(id=run.id).judge_token_limit == 5000
+    RunJudge.objects.filter(run=run).update(tokens=1800, money=Decimal("2.25"))
+    broadcasts.judges(run.id)
+    expect(page.get_by_text("Spending limit of its judges: 1,800 of 5,000 tokens used")).to_be_visible()  # no reload
+    page.locator("summary[aria-label='More']").press("Enter")
+    page.get_by_role("button", name="Spending limit…").press("Enter")
+    expect(page.get_by_text("They have used 1,800 tokens and cost 2.25")).to_be_visible()

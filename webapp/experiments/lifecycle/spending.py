@@ -1,8 +1,6 @@
 """The limit for all judges of a run together. At the limit the run stops as if somebody had stopped it, with a checkpoint, and asks no
 more."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -13,24 +11,11 @@ from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
 
 from ..live import broadcasts
-from ..models import LoggedElsewhere, Run, RunJudge
-from ..rewards.budgets import KEEP, MOST_MONEY
+from ..models import LoggedElsewhere, Run
+from ..rewards.budgets import KEEP, MOST_MONEY, Spent, spending_of
 from .deleted_runs import unless_deleted
 
 MOST_TOKENS = 2**53
-
-
-@dataclass(frozen=True)
-class Spent:
-    """Tokens of prompts and replies; money in the unit of the endpoints' prices."""
-
-    tokens: int
-    money: Decimal
-
-
-def spending_of(judges: Iterable[RunJudge]) -> Spent:
-    rows = list(judges)
-    return Spent(sum(row.tokens for row in rows), sum((row.money for row in rows), Decimal()))
 
 
 def used_up(run: Run) -> str:

@@ -1,6 +1,7 @@
 """Budgets of judges in a run: read, and raised while the run waits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -22,6 +23,19 @@ KEEP: Any = object()
 """A limit that is not changed; None lifts it."""
 MOST_MONEY = Decimal(10**7)
 _when_spent: list[Callable[[Run], None]] = []
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Tokens of prompts and replies; money in the unit of the endpoints' prices."""
+
+    tokens: int
+    money: Decimal
+
+
+def spending_of(judges: Iterable[RunJudge]) -> Spent:
+    rows = list(judges)
+    return Spent(sum(row.tokens for row in rows), sum((row.money for row in rows), Decimal()))
 
 
 def when_spent(look: Callable[[Run], None]) -> Callable[[Run], None]:

@@ -19,13 +19,13 @@ from . import budgets, forms
 @never_cache
 @require_GET
 def run_judges(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """A fragment with what the judges have used so far."""
+    """A fragment with what the judges have used so far, and how much of their spending limit."""
     membership = require(request)
     run = access.run_read(membership, run_id)
     if not (judges := budgets.judge_budgets(run)):
         raise Http404("no judge is asked")
     context = {"run": run, "judges": judges, "is_over": run.state in OVER, "may_write": membership.may(Role.RESEARCHER)}
-    return render(request, "experiments/_judges.html", context)
+    return render(request, "experiments/_judges_live.html", context | {"spent": budgets.spending_of(judges)})
 
 
 @member(access.WRITER)

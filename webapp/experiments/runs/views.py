@@ -22,7 +22,7 @@ from ..charts import axes
 from ..charts import queries as charts
 from ..launch import checks, discarding, drafts
 from ..launch.typed_limits import TypedLimits
-from ..lifecycle import spending, step_times, token_limit, utc_times
+from ..lifecycle import step_times, token_limit, utc_times
 from ..lifecycle.limits import RunLimits
 from ..lifecycle.services import RESUMABLE
 from ..lifecycle.states import WORKING, State
@@ -127,7 +127,7 @@ def _context(membership: Membership, run: Run, tab: str, tabs: tuple[str, ...]) 
         **_what_can_be_done(run, may_write),
         "command": "" if run.is_logged else pages.curl(run),
         "judges": (judges := budgets.judge_budgets(run)),
-        "spent": spending.spending_of(judges),
+        "spent": budgets.spending_of(judges),
         "generated": token_limit.generated(run),
         **_early(run),
         "not_before": utc_times.field(run.not_before),

@@ -1,11 +1,13 @@
 // The card of a run's judges. A message says that judges were asked, and the card is loaded. Only changed parts are replaced, so that a
-// budget that somebody types stays. A judge that is asked for the first time gets a new row, with its budget.
+// budget that somebody types stays. A judge that is asked for the first time gets a new row, with its budget. The spending limit of the run
+// is outside of the card.
 import { reloading } from "./reloading.js";
 import { onBack, onMessage } from "./run.js";
 
 const card = document.getElementById("judges");
 
 function show(page) {
+  for (const fresh of page.querySelectorAll("[data-spent]")) document.querySelector(`[data-spent="${fresh.dataset.spent}"]`)?.replaceWith(fresh);
   const rows = [...card.querySelectorAll("[data-judge]")];
   const found = [...page.querySelectorAll("[data-judge]")];
   const same = rows.length === found.length && rows.every((row, i) => row.dataset.judge === found[i].dataset.judge);

@@ -12,6 +12,7 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.experiments.lifecycle import jobs, spending
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import RunJudge
+from webapp.experiments.rewards import budgets
 from webapp.experiments.rewards.budgets import KEEP
 from webapp.experiments.runs import history
 
@@ -73,8 +74,8 @@ def test_the_answer_that_uses_it_up_stops_the_run_before_upkeep_looks(launch, te
 
 def test_all_judges_count_together_and_without_a_limit_nothing_stops(live, run, ray, team, judge):  # noqa: F811
     other = RunJudge(tokens=200, money=Decimal("0.7"))
-    assert spending.spending_of([judge, other]) == spending.Spent(1100, Decimal("2.2"))
-    assert spending.spending_of([]) == spending.Spent(0, Decimal())
+    assert budgets.spending_of([judge, other]) == budgets.Spent(1100, Decimal("2.2"))
+    assert budgets.spending_of([]) == budgets.Spent(0, Decimal())
     RunJudge.objects.filter(pk=judge.pk).update(tokens=10**12)
     jobs.watch()
     assert fresh(run).state == "running"
