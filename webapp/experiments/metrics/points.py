@@ -24,6 +24,7 @@ COPIED = np.dtype(
 )
 HEADER = 19  # bytes before the first row
 BLOCK = 65_536  # rows
+LONG_STEPS = 300  # from the first to the last step of a run of which single points are read
 
 
 @dataclass(frozen=True)
@@ -186,10 +187,11 @@ def summaries(run_id: int, keys: Collection[str]) -> list[PointSummary]:
 
 
 def sparks(keys: Mapping[int, str], most: int) -> dict[int, list[float]]:
-    """Run id -> at most `most` + 1 finite values of its key in `keys`, by step: every n-th, the newest always among them."""
+    """Run id -> at most `most` + 1 finite values of its key in `keys`, by step, the newest always among them: every n-th, or of a long run
+    those at evenly spaced steps."""
     found: dict[int, list[float]] = {}
     if keys:
-        for run_id, value in _rows(sql.SPARKS, runs=list(keys), keys=list(keys.values()), most=most):
+        for run_id, value in _rows(sql.SPARKS, runs=list(keys), keys=list(keys.values()), most=most, many=LONG_STEPS):
             found.setdefault(run_id, []).append(value)
     return found
 

@@ -116,16 +116,54 @@ SUMMARIES = """
 SELECT wanted.key, (array_agg(value ORDER BY step DESC))[1], min(value), max(value), max(step)
 FROM unnest(%(keys)s::text[]) AS wanted(key) CROSS JOIN LATERAL ({found}) AS found GROUP BY wanted.key
 """.replace("{found}", ALL.format(run="%(run)s", key="wanted.key"))
-# Every n-th point of each run, n chosen so that at most `most` remain; the newest is always among them.
+# At most `most` + 1 points of each run, the newest always among them. Over few steps, every n-th point. Over many steps, the point at, or
+# before, each of `most` + 1 evenly spaced steps: each is two looks into an index, however long the run is.
 SPARKS = """
-SELECT run_id, value FROM (
+WITH wanted AS (
+    SELECT run_id, key, ends.* FROM unnest(%(runs)s::bigint[], %(keys)s::text[]) AS wanted(run_id, key)
+    CROSS JOIN LATERAL (
+        SELECT min(first) AS first, max(last) AS last FROM (
+            (
+                SELECT step AS first, step AS last FROM experiments_metricpoint
+                WHERE run_id = wanted.run_id AND key = wanted.key AND value IS NOT NULL ORDER BY step LIMIT 1
+            ) UNION ALL (
+                SELECT step, step FROM experiments_metricpoint
+                WHERE run_id = wanted.run_id AND key = wanted.key AND value IS NOT NULL ORDER BY step DESC LIMIT 1
+            ) UNION ALL (
+                SELECT first_step, last_step FROM experiments_metricstretch
+                WHERE run_id = wanted.run_id AND key = wanted.key ORDER BY first_step LIMIT 1
+            ) UNION ALL (
+                SELECT first_step, last_step FROM experiments_metricstretch
+                WHERE run_id = wanted.run_id AND key = wanted.key ORDER BY first_step DESC LIMIT 1
+            )
+        ) AS each
+    ) AS ends
+), near AS (
     SELECT run_id, step, value,
         row_number() OVER (PARTITION BY run_id ORDER BY step DESC) - 1 AS back,
         count(*) OVER (PARTITION BY run_id) AS n
-    FROM unnest(%(runs)s::bigint[], %(keys)s::text[]) AS wanted(run_id, key) CROSS JOIN LATERAL ({found}) AS found
-) AS numbered
-WHERE back %% greatest(ceil(n::numeric / %(most)s)::int, 1) = 0
-ORDER BY run_id, step
+    FROM wanted CROSS JOIN LATERAL ({found}) AS found
+    WHERE last - first < %(many)s
+), far AS (
+    SELECT DISTINCT run_id, step, value FROM wanted CROSS JOIN generate_series(0, %(most)s) AS place
+    CROSS JOIN LATERAL (SELECT first + (last - first)::bigint * place / %(most)s AS until) AS target
+    CROSS JOIN LATERAL (
+        (
+            SELECT step, value FROM experiments_metricpoint
+            WHERE run_id = wanted.run_id AND key = wanted.key AND value IS NOT NULL AND step <= until
+            ORDER BY step DESC LIMIT 1
+        ) UNION ALL (
+            SELECT steps[width_bucket(until::int, steps)], numbers[width_bucket(until::int, steps)]
+            FROM experiments_metricstretch
+            WHERE run_id = wanted.run_id AND key = wanted.key AND first_step <= until ORDER BY first_step DESC LIMIT 1
+        ) ORDER BY step DESC LIMIT 1
+    ) AS found
+    WHERE last - first >= %(many)s
+)
+SELECT run_id, value FROM (
+    SELECT run_id, step, value FROM near WHERE back %% greatest(ceil(n::numeric / %(most)s)::int, 1) = 0
+    UNION ALL SELECT * FROM far
+) AS either ORDER BY run_id, step
 """.replace("{found}", ALL.format(run="wanted.run_id", key="wanted.key"))
 # the mean of each run in each of so many stretches of steps; the same stretches for all runs, so that seeds can be laid together
 MEANS = """

@@ -8,6 +8,7 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from itertools import pairwise
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -151,6 +152,13 @@ def test_any_order_is_stored_as_rows_alone_would_have_it(run, monkeypatch, seed)
     check_reads(run, known, rng)
 
 
+def spread(values: dict[int, float], most: int) -> list[float]:
+    """The values at, or before, evenly spaced steps, each once."""
+    steps = sorted(values)
+    until = {steps[0] + (steps[-1] - steps[0]) * place // most for place in range(most + 1)} if steps else set()
+    return [values[step] for step in sorted({max(s for s in steps if s <= each) for each in until})]
+
+
 def check_reads(run: Run, known: dict[tuple[str, int], tuple], rng: random.Random) -> None:
     newest = {each.key: each for each in points.newest([run.pk])[run.pk]}
     keys = sorted({key for key, _ in known})
@@ -179,6 +187,8 @@ def check_reads(run: Run, known: dict[tuple[str, int], tuple], rng: random.Rando
         )
         spark = points.sparks({run.pk: key}, 1000).get(run.pk, [])
         assert spark == list(finite[key].values())
+        with mock.patch.object(points, "LONG_STEPS", 1):
+            assert points.sparks({run.pk: key}, 5).get(run.pk, []) == spread(finite[key], 5)
     told = {each.key: (each.last, each.low, each.high, each.last_step) for each in points.summaries(run.pk, keys)}
     assert told == {k: (list(v.values())[-1], min(v.values()), max(v.values()), max(v)) for k, v in finite.items() if v}
     kept = RunValue.objects.filter(run=run, column__source="metric", column__path__in=keys)
