@@ -2,7 +2,8 @@
 
 Starts its own Postgres, Redis and web server, as `benchmarks.ingest` does, and sends the events of one run: metrics, progress and log lines, in
 batches of 200, every fiftieth batch twice. It prints for each tenth of them how fast they were stored and how much memory the web server
-has, and counts the points and lines that were stored: none may be missing or double. Then it reads the run as a person and a script do.
+has, and counts the points and lines that were stored: none may be missing or double. After each tenth it condenses the points as a worker
+does, because the services do not include one. Then it reads the run as a person and a script do.
 """
 
 import argparse
@@ -57,6 +58,8 @@ def main() -> None:
 
 def send(address: str, run_id: int, token: str, posts: int) -> list[tuple[int, float, float, float]]:
     """For each tenth: (events until its end, events/s, 95th percentile of a post in ms, memory of the web server in MiB)."""
+    from webapp.experiments.metrics import condensing
+
     places = [posts * part // PARTS for part in range(PARTS + 1)]
     found = []
     with httpx.Client(
@@ -74,6 +77,7 @@ def send(address: str, run_id: int, token: str, posts: int) -> list[tuple[int, f
                         raise SystemExit(f"long_run: {reply.text}")
             rate = (end - begin) * EVENTS_PER_POST / (time.perf_counter() - started)
             found.append((end * EVENTS_PER_POST, rate, sorted(took)[len(took) * 95 // 100], _memory()))
+            condensing.condense(run_id)
     return found
 
 
