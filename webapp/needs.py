@@ -383,7 +383,7 @@ def _finished(rows: QuerySet[Any], one: str, many: str, page: str, everything: s
 
 
 def _came_of(row: Evaluation | ImportJob | Sweep) -> str:
-    """The fact that a person wants to know first, as far as its own row has it."""
+    """The result that a person wants to know first, if the row itself has it."""
     if isinstance(row, ImportJob):
         known = "Its content was there already." if row.unchanged else ""
         return known or (f"{counted(row.rows_done, 'rows')}." if row.rows_done else "")

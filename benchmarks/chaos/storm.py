@@ -212,7 +212,7 @@ class Mercy:
 
 
 def table(outcome: StormOutcome) -> str:
-    """The compared records, with the numbers of lost and doubled ones."""
+    """A table of the records that were compared. It says how many of each kind were lost or came twice."""
     lines = [f"{'':38}{'compared':>10}{'lost':>7}{'doubled':>9}"]
     for each in outcome.findings:
         lines.append(f"{each.name:38}{each.compared:>10,}{each.lost:>7,}{each.doubled:>9,}  {each.told}".rstrip())

@@ -113,7 +113,7 @@ def title(signal: str, subject: str, role: str = "") -> str:
 
 
 def concern(signal: str) -> str:
-    """The sentence of an alarm about its run, to continue after its name."""
+    """The sentence of an alarm about its run, in words that follow the name of the run."""
     return _CONCERNS.get(signal, "may be gaming its reward")
 
 

@@ -216,7 +216,7 @@ class RecipeConfig(Section):
     phase_kind: ClassVar[type[Phase] | None] = None
     """The kind of phases that the field `phases` lists; None in recipes without it."""
     instead_of_phases: ClassVar[str] = "what it does in a step stays the same"
-    """The substitute of such a recipe for phases, in words."""
+    """Words about a recipe without phases: what it has instead of them."""
 
     steps: int = knob(40, "Optimisation steps of the run", unit="steps", ge=1, le=10_000_000)
     seed: int = knob(
@@ -254,7 +254,7 @@ class RecipeConfig(Section):
         return path
 
     def needs(self, declared: tuple[DataNeed, ...]) -> tuple[DataNeed, ...]:
-        """The needs of this config from the data; `declared` are the needs of its recipe."""
+        """The data that this config needs; `declared` are the needs of its recipe."""
         return declared
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:

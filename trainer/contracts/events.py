@@ -363,7 +363,7 @@ class JudgeGrant(Record):
 
 
 class RunAssignment(Record):
-    """The job's assignment from the server when it starts: GET of the ingest endpoint with the run token.
+    """The assignment that a job gets from the server when it starts, by GET of the ingest endpoint with the run token.
 
     `forked`: the run resumes from a checkpoint of another run, whose config may differ. `models` says for each role (`base`, `teacher`)
     which model is loaded. Judges are asked at `judges_url`; a judge that answers in the run sends its verdicts to `verdicts_url`.

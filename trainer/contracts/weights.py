@@ -39,7 +39,7 @@ class WeightsLine(Record):
 
 
 class WeightsUse(Record):
-    """The use of the process so far: seconds of processors, its largest memory, and its largest memory on the GPU.
+    """The resources that a process has used so far: seconds of processors, its largest memory, and its largest memory on the GPU.
 
     `device` is empty until weights are loaded; `gpu_bytes` is None if no GPU is used.
     """

@@ -178,7 +178,7 @@ class Attempt:
         self._sink.start()
 
     def prepared(self, wholes: "Wholes") -> "StageJob | None":
-        """The run's inputs, config and examples first: a mistake in them needs no model to be found. None: the run has failed."""
+        """Fetches the run's inputs, config and examples first: a mistake in them is found without a model. None: the run has failed."""
         assignment, monitor, store = self.assignment, self.monitor, self._store
         if asked := os.environ.get("TOUCHSTONE_REQUEST_ID"):
             monitor.log(f"Started by request {asked} of the server's log")

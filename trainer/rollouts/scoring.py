@@ -126,7 +126,7 @@ class RewardScorer:
         ]
 
     def state_dict(self) -> dict[str, Any]:
-        """The spending of judges with a budget; taken right before a checkpoint is written."""
+        """The amounts that judges with a budget have spent, read immediately before a checkpoint is written."""
         budgets = self._services.budgets
         spent = {name: [budget.spent_tokens, str(budget.spent_money)] for name, budget in budgets.items()}
         if isinstance(self.journal, Journal):

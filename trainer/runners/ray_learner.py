@@ -107,7 +107,7 @@ class LearnerActor:
         return _on_cpu(result) if self._rank == 0 else None
 
     def collect(self, name: str, *arguments: Any) -> dict[str, Tensor] | None:
-        """The items of an iterator of the learner, whole, from the first process; the others free each tensor at once."""
+        """All items of an iterator of the learner. The first process returns them; the others free each tensor and return None."""
         found = {}
         for key, tensor in getattr(self._learner, name)(*arguments):
             if self._rank == 0:

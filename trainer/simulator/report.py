@@ -66,7 +66,7 @@ def _drops(record: ScheduleRecord) -> dict[str, Any]:
 
 
 def _bias(config: Simulation, record: ScheduleRecord, draws: Draws) -> dict[str, Any]:
-    """The difference of the lengths that are trained on from those of the data, and how much the order changes."""
+    """The difference between the lengths that are trained on and the lengths of the data, and how much the order changes."""
     size = config.batch.prompts
     when = {group.number: train.step for train in record.steps for group in train.groups}
     trained = [

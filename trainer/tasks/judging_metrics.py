@@ -98,7 +98,7 @@ def is_generic(reason: str, asked: str) -> bool:
 
 
 def _habits(answers: Sequence[AnsweredQuestion]) -> dict[str, float | None]:
-    """The form of judgements, right or wrong."""
+    """Metrics of the form of judgements, of right and wrong ones alike."""
     measured = [each for each in answers if _known(each, "outcome")]
     readable = [each for each in measured if _verdict(each) is not None]
     lists = [_reasons(each) for each in readable]

@@ -99,7 +99,7 @@ def _aligned(pairs: Iterable[Sequence[AnsweredQuestion]]) -> list[Alignment | No
 
 
 def _habits(answers: Sequence[AnsweredQuestion]) -> dict[str, float | None]:
-    """The form of rubrics, right or wrong."""
+    """Metrics of the form of rubrics, of right and wrong ones alike."""
     written = [shown for each in answers if (shown := each.shown("format"))]
     readable = [shown for shown in written if shown["readable"]]
     leads = [both[0] - both[1] for each in answers if (both := _both_scores(each))]

@@ -57,7 +57,7 @@ def context(membership: Membership, project: Project, tab: str) -> dict[str, Any
 
 
 def seen_as(request: HttpRequest, membership: Membership, project: Project) -> Faces:
-    """The names of people on a page about answers: by pseudonyms, unless a person who may see their names asks for them."""
+    """The names of people on a page about answers: pseudonyms, unless a reader who may see the real names asks for them."""
     return faces(project, named=access.may_name(membership) and request.GET.get("names") == "1")
 
 

@@ -272,7 +272,7 @@ class _Download:
 
 
 def _began(pid: int) -> int | None:
-    """The start of a process of this machine, in ticks since the machine was started, so independent of the clock. None: no such
+    """The start of a process of this machine, in ticks since the start of the machine, which do not depend on the clock. None: no such
     process."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])

@@ -78,7 +78,7 @@ KEYS: Mapping[str, tuple[str, str]] = {
     "run": ("kind", "CASE WHEN kind IN ('trial', 'tried') THEN 0 ELSE work END"),
     "person": ("CASE WHEN person IS NULL THEN 'nobody' ELSE 'person' END", "coalesce(person, 0)"),
 }
-"""The parts of lines: (kind, id) of each choice."""
+"""For each way of grouping, the SQL of the kind and of the id of a line."""
 SUMS = ", ".join(f"sum({name})" for name in MEASURES)
 # a run whose hours nobody knows is one, however many attempts it had: only runs and jobs have hours, and one number names both, because rows
 # of two columns take much longer to sort. Calls and tasks are counted one by one

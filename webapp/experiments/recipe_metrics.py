@@ -50,7 +50,7 @@ def keeps_first(recipe: str, key: str) -> bool:
 
 
 def brief(run: Run) -> str:
-    """The work of the run, in a line: the title of its recipe, and the values of the config that the recipe names."""
+    """One line about the run: the title of its recipe, and the values of the config that the recipe names."""
     if run.is_logged:
         return "Logged from outside"
     found = recipe_of(run.recipe)

@@ -83,7 +83,7 @@ def value_text(value: Any) -> str:
 
 
 def read(value: Any) -> Any:
-    """The value of a text that a program elsewhere logs: a number where it is one, else the text."""
+    """The value of a text that a program elsewhere logs: a number if the text is one, else the text."""
     return float(value) if isinstance(value, str) and len(value) <= 40 and NUMBER.match(value) else value
 
 
@@ -124,7 +124,7 @@ def replace_config(workspace_id: int, run: Run) -> None:
 
 
 def keep_took(workspace_id: int, run: Run) -> None:
-    """The duration when it is over: seconds from its first start to its end."""
+    """Stores the duration of a run that is over: the seconds from its first start to its end."""
     if run.started_at and run.ended_at:
         keep(workspace_id, run.pk, [Fact(Source.RUN, TOOK, number=(run.ended_at - run.started_at).total_seconds())])
 

@@ -34,7 +34,7 @@ def check(packed: int, out: int) -> None:
 
 
 class BoundedGzip(gzip.GzipFile):
-    """The unpacked pieces of `raw`, until they are more than we take."""
+    """The unpacked pieces of `raw`. Raises TooMuch when they are more than we take."""
 
     def __init__(self, raw: BinaryIO | IO[bytes]) -> None:
         super().__init__(fileobj=raw, mode="rb")

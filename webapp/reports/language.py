@@ -198,7 +198,7 @@ MEANT: Mapping[str, str] = {
     **dict.fromkeys(("table", "run"), "runs"),
     **dict.fromkeys(("rollouts", "response"), "rollout"),
 }
-"""People's word for a block -> its name. Nothing else is drawn under such a name, but a person who writes it is told."""
+"""Words that people write for a block -> the name of the block. Such a block is not drawn, but its author is told the right name."""
 EXAMPLES: Mapping[str, str] = {
     "chart": "```chart\nmetric: eval/rubric_score\nquery: state:finished\n```",
     "runs": "```runs\nquery: state:finished\ncolumns: state, result, took\nsort: -result\n```",

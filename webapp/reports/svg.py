@@ -88,7 +88,7 @@ def chart(
     share: bool = False,
     ends: tuple[float | None, float | None] = (None, None),
 ) -> SafeString:
-    """Empty if no line has a point that the scale has a place for. `ends`: those of the vertical axis, None if it is automatic."""
+    """The chart; empty if the scale has a place for no point of a line. `ends`: those of the vertical axis, None if it is automatic."""
     shown = [(place % SERIES + 1, _positive(each) if log else each) for place, each in enumerate(lines)]
     points = [point for _, each in shown for point in each.points]
     if not points:

@@ -124,7 +124,7 @@ def _press(request: HttpRequest, membership: Membership, hook: Webhook, action: 
 @member(access.OWNER)
 @require_http_methods(["GET", "POST"])
 def delivery(request: HttpRequest, hook_id: int, delivery_id: int) -> HttpResponseBase:
-    """The sent event and the reply; posted, it is sent again."""
+    """The event that was sent, and the reply. POST sends the event again."""
     membership = require(request, access.OWNER)
     row = access.delivery_write(membership, hook_id, delivery_id)
     if request.method == "POST":

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from .expression import Chain, ComparisonNode, FunctionCall, Negative, Node, Number, PartName
 
 ROUNDING = 1e-9
-"""The tolerance above a bound for a number that was meant to be the bound."""
+"""A number that is above a bound by at most this counts as the bound, because rounding may have moved it."""
 
 
 class RewardBounds(NamedTuple):

@@ -71,7 +71,7 @@ class Hint(Section):
             )
 
     def data_notes(self, train: Mapping[str, int]) -> Iterator[str]:
-        """The treatment of prompts of which something is not known. `train`: the training counts of the training prompts."""
+        """Notes on how prompts are treated if something about them is not known. `train`: the training counts of the training prompts."""
         prompts, known, rated = (train.get(key, 0) for key in ("examples", "reasonings", "rated"))
         solved, unsolved = train.get("rated_solved", 0), train.get("rated_unsolved", 0)
         if rated < prompts and self.unknown is not None:

@@ -82,7 +82,7 @@ class Pool(Section):
 
     @property
     def words(self) -> str:
-        """The property of the prompts of the part, to continue after "none of the prompts ..."."""
+        """The property that the prompts of this part share, in words that follow "none of the prompts ..."."""
         rate = [f"above {self.above:g}"] if self.above is not None else []
         rate += [f"of at most {self.up_to:g}"] if self.up_to is not None else []
         parts = [f"has a pass rate {' and '.join(rate)}"] if rate else []

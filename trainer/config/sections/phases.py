@@ -151,7 +151,7 @@ class Phase(Section):
 
     @property
     def awaited(self) -> str:
-        """The event that it waits for, to continue after "it waited for"."""
+        """The event that the phase waits for, in words that follow "it waited for"."""
         if self.begins == "step":
             return f"step {self.step}"
         return f"{self.watched_words} to reach a plateau over {self.window} {self._unit}"

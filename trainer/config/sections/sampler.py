@@ -62,7 +62,7 @@ class Sampler(Section):
     def sampling(
         self, prompt_tokens: int, new_tokens: int, responses: int, copies: int = 0, copy_gpus: int = 0
     ) -> Sampling:
-        """The contents of the sampler's memory if up to so many responses are asked for at once."""
+        """The contents of the sampler's memory if up to `responses` are asked for at once."""
         by: Literal["local", "vllm", "elsewhere"] = "elsewhere" if self.kind == "vllm_server" else self.kind
         return Sampling(
             by,

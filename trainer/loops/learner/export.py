@@ -25,7 +25,7 @@ _SHARD = "5GB"
 
 
 class Exported(Protocol):
-    """The interface of the writer to the owner of trained parameters, in this process or in several."""
+    """The interface by which the writer reads trained parameters. This process has them, or several processes share them."""
 
     def policy(self) -> dict[str, Tensor]: ...
 

@@ -110,7 +110,7 @@ class Rounds:
         return values | _score(scores)
 
     def state_dict(self) -> dict[str, Any]:
-        """The spending of judges with a budget. A checkpoint saves it, and the journals start again from there."""
+        """The amounts that judges with a budget have spent. A checkpoint saves them, and the journals continue from them."""
         pair = {"pair": self._comparing.state_dict()} if self._comparing else {}
         return {"single": self._single.state_dict()} | pair
 

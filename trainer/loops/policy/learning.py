@@ -22,12 +22,12 @@ FIRST_STEPS = 5
 FACTOR = 2.0
 """The factor between sampler and trainer up to which a token counts in IcePop (its bound b; both bounds are inclusive)."""
 _ROOM = 2.0
-"""The factor of the limit at which a value is healthy again, before the same alarm can be raised again."""
+"""A value is healthy again when it is better than the limit by this factor. Only then can the same alarm be raised again."""
 
 
 @dataclass(frozen=True)
 class Vitals:
-    """The signs in a step of how the run learns; None if the step does not show it.
+    """Signs of how the run learns, measured in one step. A sign is None if the step does not show it.
 
     `entropy`: of the policy, the mean over the tokens that were trained on (nats). `norm`: of the gradient before clipping, the largest
     of the step's updates. `taught`: the share of these tokens that had a policy gradient. `apart`: the share of the tokens that sampler

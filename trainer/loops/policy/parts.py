@@ -43,7 +43,7 @@ class Parts:
 
     @property
     def rollout(self) -> Rollout:
-        """The present sampling of responses: as configured, or as a phase has changed it."""
+        """The settings of sampling that hold now: those of the config, or those of the present phase."""
         temperature = self.schedule.temperature
         own = self.config.rollout
         return own if temperature is None else own.model_copy(update={"temperature": temperature})

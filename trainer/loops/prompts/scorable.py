@@ -14,7 +14,7 @@ UNJUDGED = "one of their criteria has no verifier, and the reward has no judge f
 
 @dataclass
 class Unjudged:
-    """The amount of data that needs a judge that the reward lacks. `dropped` counts criteria that were left out for this reason."""
+    """The amount of data that only a judge could score, if the reward has none. `dropped` counts criteria that were left out for it."""
 
     prompts: int = 0
     criteria: int = 0

@@ -181,7 +181,7 @@ def update_metrics(fitted: Fitted, config: RecipeConfig) -> dict[str, float]:
 
 
 def reward_metrics(pairs: Sequence[Pair[Any]], rewards: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """The order of the pairs by implicit rewards; without measures of the order while all rewards are still 0."""
+    """Metrics of the implicit rewards of pairs. While all rewards are still 0, metrics of their order are left out."""
     margins = [chosen - rejected for chosen, rejected in rewards]
     values = pair_metrics(pairs, margins)
     if max(map(abs, margins)) < _STILL:

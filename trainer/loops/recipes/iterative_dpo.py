@@ -68,7 +68,7 @@ class IterativeDpoStage:
         self._round: Round | None = None
         self._half_begun = False
         self._spent: dict[str, Any] = {}
-        """The spending of judges with a budget at the last checkpoint."""
+        """The amounts that judges with a budget had spent at the last checkpoint."""
         self.evaluates = bool(parts.prompts.heldout)
 
     def open(self, step: int) -> None:

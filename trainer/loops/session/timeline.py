@@ -32,7 +32,7 @@ Source = Callable[[], Iterable[TimePiece]]
 
 
 class BesideLog:
-    """The record of work beside the step's own, noted in any thread."""
+    """The record of work that is done at the same time as the step's own work. Any thread adds to it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

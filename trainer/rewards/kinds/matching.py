@@ -26,7 +26,7 @@ class Compared(NamedTuple):
 
 
 class Matched(NamedTuple):
-    """The similarity of each human text with each of the model's, in [0, 1], above 0.5 for the same; None if no answer could be used.
+    """The similarity of each human text with each text of the model, in [0, 1]; above 0.5 they say the same. None: no usable answer.
     `said` are the judge's answers."""
 
     scores_HM: Floats | None

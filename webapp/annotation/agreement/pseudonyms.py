@@ -20,7 +20,7 @@ def day(at: datetime) -> datetime:
 
 @dataclass(frozen=True)
 class Faces:
-    """The names of people for a reader: pseudonyms, or under their names if the reader `access.may_name` them and asks for names."""
+    """The names of people as one reader sees them: pseudonyms, or real names if the reader `access.may_name` them and asks for them."""
 
     by_user: Mapping[int, Rater]
     named: bool = False
@@ -71,7 +71,7 @@ def comment(row: Comment, people: Faces) -> dict[str, Any]:
 
 
 def remarked(row: Comment, people: Faces) -> dict[str, datetime | None]:
-    """The times of a remark and of its settlement. For people who answer in the project, the times are as exact as they are named."""
+    """The times at which a remark was made and resolved. If its author answers in the project, `Faces.moment` makes them less exact."""
     hidden = row.author_id in people.by_user
     times = {"created_at": row.created_at, "resolved_at": row.resolved_at}
     return {name: people.moment(at) if hidden else at for name, at in times.items()}

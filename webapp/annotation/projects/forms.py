@@ -71,7 +71,7 @@ class SettingsForm:
 
     @staticmethod
     def typed(post: QueryDict) -> dict[str, Any]:
-        """The browser's data, as values of inputs."""
+        """The data that the browser sent, as values of inputs."""
         values: dict[str, Any] = {name: post.get(name, "") for name in (*WORDS, *NUMBERS, "dimensions", "stress_judge")}
         values |= {name: name in post for name in TICKS}
         columns = {part: post.getlist(f"scale-{part}") for part in ("name", "low", "high", "labels", "help")}

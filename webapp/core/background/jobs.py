@@ -46,8 +46,8 @@ NOT_ITS_FAULT = (JobLost, Later, *DATABASE_AWAY)
 class JobKind(Generic[Row]):
     """One kind of job by the parts that all kinds have: `rows` with `seen_at`, the lock, and the task that carries a job out by its id.
 
-    `begun` is what a claim writes. `only`: the key of the lock where one job of the kind is at work at a time. `again` False:
-    one whose worker was lost is not begun again.
+    `begun` is what a claim writes. `only`: the key of the lock, if only one job of the kind may be at work at a time.
+    `again` False: a job whose worker was lost is not begun again.
     """
 
     rows: QuerySet[Row]

@@ -38,7 +38,7 @@ SLACK = timedelta(milliseconds=500)  # a countdown may end a moment before the t
 
 
 class RayRow(Protocol):
-    """The fields of such a job's row; further: `next_try_at`, `heartbeat_at` and `state_at`."""
+    """The fields that the row of a job on Ray has, besides `next_try_at`, `heartbeat_at` and `state_at`."""
 
     pk: Any
     attempt: Any

@@ -6,6 +6,6 @@ from django.conf import settings
 
 
 def style(name: str) -> str:
-    """The style that all such pages share, then `name` of the style sheets."""
+    """The style sheet that all downloaded pages share, followed by the style sheet `name`."""
     folder = Path(settings.BASE_DIR) / "webapp" / "static" / "css"
     return "\n".join((folder / sheet).read_text() for sheet in ("exported.css", name))

@@ -53,7 +53,7 @@ def key(text: str | None, *asked: object) -> Key | None:
 
 
 def sent(form: WithKey, make: Callable[[], Made]) -> Made:
-    """The row of `make` for the key of the form; with a new key if the browser went back to a form that has been sent, and changed it."""
+    """The row that `make` makes for the key of the form. If a person went back to a sent form and changed it, the key is a new one."""
     try:
         return make()
     except KeyReused:
@@ -62,7 +62,7 @@ def sent(form: WithKey, make: Callable[[], Made]) -> Made:
 
 
 def earlier(mine: QuerySet[Row], key: Key | None) -> Row | None:
-    """The row among `mine` (one person's, in one workspace) that this key has made. Raises KeyReused if it was asked for in other words."""
+    """The row among `mine` (one person's, in one workspace) that this key has made. Raises KeyReused if that request was another one."""
     row: Any = mine.filter(launch_key=key.text).first() if key else None
     if row is not None and key and row.launch_digest not in ("", key.digest):  # of older rows it is not known
         raise KeyReused

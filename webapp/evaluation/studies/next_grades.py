@@ -81,7 +81,7 @@ def _why(evaluation: Evaluation, block: dict[str, Any], drawn: bool) -> str:
 
 @dataclass(frozen=True)
 class GradingSoFar:
-    """The progress of the evaluation to a score that people correct. `complete` of `tasks` have all their answers; `published`:
+    """The progress of people's grades, which correct the score of the evaluation. `complete` of `tasks` have all their answers; `published`:
     the newest version with the answers; `corrected`: the newest evaluation that reads it."""
 
     need: NextGrades

@@ -173,7 +173,7 @@ def _checked(membership: Membership, run: Run, behind: ChainStep | None, asked: 
 
 
 def _promised(judges: dict[str, str], recipe: str, config: dict[str, Any]) -> dict[str, BaseSpec]:
-    """The way in which the judges will be asked that a run with this recipe and config trains. Raises ConfigInvalid if it trains none."""
+    """For each judge that a run with this recipe and config trains: how it will be asked. Raises ConfigInvalid if the run trains none."""
     found = {}
     for path, role in judges.items():
         spec = resolve(recipe, upgrade_stored(recipe, config)).asked_as(role) if recipe in RECIPES else None

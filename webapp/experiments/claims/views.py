@@ -146,7 +146,7 @@ class StudyForm:
 
     @property
     def needed(self) -> list[str]:
-        """The needs of each recipe from the data, in words."""
+        """The data that each recipe needs, in words."""
         return [f"{recipe.title}: {_needed(recipe)}" for recipe in self.recipes]
 
     @property

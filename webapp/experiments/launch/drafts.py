@@ -263,7 +263,7 @@ def _start(run: Run) -> Artifact | None:
 
 
 def keep(membership: Membership, run: Run, action: str) -> None:
-    """The row of the table for the config, the entry of the audit log, and the message to open pages."""
+    """Writes the config into the table of runs and an entry into the audit log, and sends a message to open pages."""
     table_facts.replace_config(membership.workspace_id, run)
     audit.record(membership, membership.user, action, run, recipe=run.recipe, name=str(run))
     run.refresh_from_db(from_queryset=Run.objects.with_names())

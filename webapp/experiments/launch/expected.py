@@ -165,7 +165,7 @@ def _config(run: Run) -> RecipeConfig | None:
 
 
 def _scale(config: RecipeConfig, before: RecipeConfig) -> float:
-    """The ratio of the work of a step; 1 if steps cannot be compared."""
+    """The work of a step, as a multiple of the work of a step of `before`; 1 if the steps cannot be compared."""
     mine, theirs = config.step_size(), before.step_size()
     items = mine.items / theirs.items if mine.items and theirs.items else 1.0
     return items * (mine.tokens / theirs.tokens if mine.tokens and theirs.tokens else 1.0)
@@ -182,7 +182,7 @@ def _distance(config: RecipeConfig, run: Run, before: RecipeConfig) -> tuple[int
 
 
 def _differences(config: RecipeConfig, run: Run, before: RecipeConfig) -> Iterator[str]:
-    """Other settings that decide the time of a step, and that differ there."""
+    """Other settings that decide the time of a step, if they differ from those of the earlier run."""
     mine, theirs = config.model_dump(mode="json"), before.model_dump(mode="json")
     if _kind_of_sampler(mine) != _kind_of_sampler(theirs):
         yield "there with another sampler"

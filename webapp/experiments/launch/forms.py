@@ -223,7 +223,7 @@ class RunForm:
 
     @property
     def instead_of_phases(self) -> str:
-        """The substitute of a recipe without phases, in words."""
+        """Words about a recipe without phases: what it has instead of them."""
         schema = self._recipe.schema
         return "" if schema.phase_kind else schema.instead_of_phases
 

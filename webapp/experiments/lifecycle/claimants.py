@@ -43,7 +43,7 @@ class Claimant:
 
     @property
     def own(self) -> JobResources:
-        """The resources that it asks for on one machine; of a run with a GPU even if there are none."""
+        """The resources that it asks for on one machine. Those of a run have a GPU, even if the cluster has none."""
         if self.job:
             return weights_resources.asked(self.job.params)
         return resources.own(self.run) if self.run else self.asks

@@ -47,7 +47,7 @@ def amount(found: JobResources, kind: Kind) -> float:
 
 
 def of_kind(found: JobResources, kind: Kind) -> JobResources:
-    """The amount of the kind that it has alone."""
+    """The resources of one kind alone; the others are 0."""
     return {
         Kind.GPUS: JobResources(gpus=found.gpus),
         Kind.CPUS: JobResources(cpus=found.cpus),

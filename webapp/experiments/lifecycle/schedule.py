@@ -20,7 +20,7 @@ MOST = timedelta(days=366)
 
 
 def problem(moment: datetime | None, now: datetime) -> str:
-    """The problem of a time to start; empty if nothing is."""
+    """The problem with a time to start; empty if there is none."""
     if moment is None:
         return ""
     if moment < now - SLACK:

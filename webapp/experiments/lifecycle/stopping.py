@@ -44,7 +44,7 @@ def is_overdue(run: Run, now: datetime, since: datetime) -> bool:
 
 
 def giving_up(run: Run) -> str:
-    """The work that the run gives up when it stops, if that is more than a minute of work; the end of a sentence."""
+    """The work that the run gives up when it stops, if that is more than a minute of work. The words end a sentence."""
     slowest = step_took(run)
     if slowest is None or slowest < estimates.MINUTE:
         return ""

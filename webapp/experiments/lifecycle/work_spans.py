@@ -14,7 +14,7 @@ from ..queries import work_of
 from . import resources, together
 
 SPREAD = " of the Ray cluster"
-"""The ending that a process gives the name of its devices if those are other processes, which do not say whether they have GPUs."""
+"""The ending of the name of devices if they are other processes, which do not say whether they have GPUs."""
 
 
 def begin(run: Run, now: datetime) -> None:

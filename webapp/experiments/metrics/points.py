@@ -162,7 +162,7 @@ def first_values(run_ids: Iterable[int], key: str, step: int) -> list[float]:
 
 
 def times(places: Mapping[int, tuple[str, int]]) -> dict[int, datetime]:
-    """The time of the point, by run, of (key, step) of each run; runs without such a point are left out."""
+    """For each run, the time of its point at (key, step). Runs without such a point are left out."""
     if not places:
         return {}
     keys, steps = zip(*places.values(), strict=True)

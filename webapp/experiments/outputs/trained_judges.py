@@ -87,7 +87,7 @@ def _endpoint(membership: Membership, model: RegisteredModel) -> Endpoint:
 
 
 def _free(name: str, longest: int, make: Callable[[str], Row]) -> Row:
-    """The result of `make` under the name, or the first with a number behind it that is free."""
+    """The result of `make` under the name or, if that is taken, under the first free name with a number behind it."""
     for wanted in _names(name, longest):
         try:
             return make(wanted)

@@ -72,7 +72,7 @@ def stored(step: int, phase: str, texts: Iterable[str]) -> set[int]:
 
 
 def placed(step: int | None, phase: str | None) -> set[str]:
-    """The words of the index for the step and the phase of a rollout. No text has it: words have no blanks."""
+    """The words of the index for the step and the phase of a rollout. No text contains these words, because they have blanks."""
     return {f"{name} {value}" for name, value in (("step", step), ("phase", phase)) if value is not None}
 
 

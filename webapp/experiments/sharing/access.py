@@ -47,7 +47,7 @@ def link_write(membership: Membership, link_id: int) -> ShareLink:
 
 
 def opened_by(secret: str) -> OpenedLink:
-    """The present content of the link. Raises NothingShared, after the same statement for every reason."""
+    """The present content of the link. Raises NothingShared; the same statement runs first for every reason."""
     digest = hash_secret(secret)
     # the index compares digests: how far one fits tells nothing about a secret that would
     link = working().filter(digest=digest).select_related("workspace").first()

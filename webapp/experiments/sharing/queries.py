@@ -15,7 +15,7 @@ def links(workspace_id: int) -> "QuerySet[ShareLink]":
 
 
 def listed(links: Sequence[ShareLink]) -> dict[int, kinds.ListedLink]:
-    """The content of each, by its id: as many statements as there are kinds."""
+    """The content of each link, by the id of the link. Each kind of link takes one statement."""
     found: dict[int, kinds.ListedLink] = {}
     for name, kind in kinds.KINDS.items():
         found |= kind.listed([link for link in links if link.shows == name])

@@ -117,7 +117,7 @@ def _came_to(sweep: Sweep, trial: SweepTrial, runs: Sequence[SweepRun], values: 
 
 
 def stopped_at(trial: SweepTrial) -> datetime | None:
-    """The time of the decision to stop the trial early; None if it was not."""
+    """The time at which it was decided to stop the trial early; None if it was not stopped early."""
     last: dict[str, Any] = trial.rungs[-1] if trial.rungs else {"goes_on": True}
     return None if last["goes_on"] else parse_datetime(last["time"])
 

@@ -112,7 +112,7 @@ def _allowed(job: WeightsJob, left: Budget) -> dict[str, Any]:
 
 
 def spent_by(version: JudgeVersion, errand: Errand) -> tuple[int, Decimal]:
-    """The use of the errand's job so far."""
+    """The tokens and the money that the errand's job has spent so far."""
     job = weights.filled(errand.workspace, WeightsJob.Kind.JUDGE, _subject(version, errand, draw=0))
     return spent_by_job(job) if job else (0, Decimal(0))
 

@@ -110,7 +110,7 @@ def _unanswered(name: str, said: WrittenText, example: Example) -> FoundCase:
 
 
 def ends(names: Sequence[str], found: Mapping[str, Sequence[WrittenText]]) -> r.Table:
-    """The ends of the responses."""
+    """A table of the ways in which responses ended."""
     rows = []
     for name in names:
         ends = [each.finish_reason for each in found[name] if not each.problem]
