@@ -35,9 +35,11 @@ def a_step(config: Any, tokens: int) -> int:
     learner = Learner(AutoModelForCausalLM.from_config(wanted), config, reference=False)
     row = Marked(tuple(i % 7999 for i in range(tokens + 1)), range(1, tokens + 1))
     short = Marked(row.tokens[:9], range(1, 9))
-    for passes in ([short], [row, row]):  # the first update makes the optimiser's moments, for any data
+    for passes in ([short], [short, row]):  # the first update makes the optimiser's moments, for any data
         learner.begin_update()
-        for each in passes:  # the gradients of the first pass exist while the second keeps its activations
+        for each in (
+            passes
+        ):  # the gradients of the first pass, which are those of any data, exist while the second keeps its activations
             learner.measure([each])[0].logp_T.mean().neg().backward()
         learner.clip(1.0)
         learner.end_update()
