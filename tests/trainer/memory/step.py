@@ -37,9 +37,7 @@ def a_step(config: Any, tokens: int) -> int:
     short = Marked(row.tokens[:9], range(1, 9))
     for passes in ([short], [short, row]):  # the first update makes the optimiser's moments, for any data
         learner.begin_update()
-        for each in (
-            passes
-        ):  # the gradients of the first pass, which are those of any data, exist while the second keeps its activations
+        for each in passes:  # the gradients of the first exist while the second keeps its activations
             learner.measure([each])[0].logp_T.mean().neg().backward()
         learner.clip(1.0)
         learner.end_update()
