@@ -14,9 +14,26 @@ APART = {
     "tests/webapp/test_api_fuzz.py",
     "tests/webapp/test_api_roles.py",
 }  # many tests, or long ones, that share no fixture
-TOGETHER = {f"tests/architecture/test_{name}.py" for name in ("class_names", "lock", "prose", "shape")} | {
-    "tests/webapp/security/test_supply.py"
-}  # they read the same files: see `tests.architecture.sources`
+TOGETHER = {
+    # they read the same files: see `tests.architecture.sources`
+    "sources": {
+        *(f"tests/architecture/test_{name}.py" for name in ("class_names", "lock", "names_of_tests", "prose", "shape")),
+        "tests/webapp/security/test_supply.py",
+    },
+    # they load torch, or fork processes from one that has loaded it
+    "torch": {
+        "tests/webapp/annotation/tasks/test_gold_matched.py",
+        "tests/webapp/experiments/outputs/test_taking_home.py",
+        "tests/webapp/inference/registry/test_models.py",
+        "tests/webapp/inference/registry/test_registering.py",
+        "tests/webapp/inference/serving/test_serving.py",
+        "tests/webapp/mlflow/test_models.py",
+        "tests/webapp/mlflow/test_stored_files.py",
+        "tests/webapp/weights/test_process.py",
+        "tests/client/test_documented.py",
+        "tests/client/test_wandb_scripts.py",
+    },
+}
 LONGEST = (
     "tests/e2e/test_accessibility.py",
     "tests/e2e/test_many_metrics.py",
@@ -61,14 +78,13 @@ LONGEST = (
     "tests/webapp/test_closed_doors.py",
     "tests/webapp/backups/test_restoring.py",
     "tests/webapp/security/test_scim.py",
+    "torch",
     "tests/webapp/mlflow/test_real_client.py",
     "tests/webapp/experiments/rollouts/test_search.py",
-    "tests/client/test_documented.py",
-    "tests/webapp/weights/test_process.py",
     "tests/webapp/judging/asking/test_calls.py",
     "tests/webapp/judging/trials/test_services.py",
 )
-"""Seconds that these files took in CI. A file that is missing here is only run later."""
+"""These files, and groups of `TOGETHER`, took most seconds in CI. A file that is missing here is only run later."""
 
 
 class Queue(OrderedDict[str, dict[str, bool]]):
@@ -108,4 +124,4 @@ class Spreading(LoadFileScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
-        return nodeid if file in APART else "sources" if file in TOGETHER else file
+        return nodeid if file in APART else next((unit for unit, files in TOGETHER.items() if file in files), file)

@@ -1,5 +1,6 @@
 """Parallel workers begin with the files that take longest."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +26,9 @@ def test_so_are_the_tests_of_a_long_file_that_is_spread():
 
 
 def test_the_files_are_there():
-    assert all((ROOT / file).exists() for file in APART.union(LONGEST, TOGETHER))
+    files = APART.union(set(LONGEST) - TOGETHER.keys(), *TOGETHER.values())
+    assert all((ROOT / file).exists() for file in files)
+    assert sum(map(len, TOGETHER.values())) == len(set().union(*TOGETHER.values()) - APART - set(LONGEST))
 
 
 def test_a_worker_that_dies_takes_only_its_own_test_with_it(tmp_path: Path) -> None:
@@ -43,18 +46,19 @@ def test_a_worker_that_dies_takes_only_its_own_test_with_it(tmp_path: Path) -> N
         "-m",
         "pytest",
         "-q",
+        "-p",
+        "xdist",
         "-n",
         "1",
         "--dist",
         "loadfile",
         "-p",
         "no:cacheprovider",
-        "-p",
-        "no:django",
     ]
     run = subprocess.run(
         [*command, "-c", "/dev/null", f"--rootdir={tmp_path}", str(tmp_path)],
         cwd=ROOT,
+        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},  # loading plugins takes longer than these tests
         capture_output=True,
         text=True,
         timeout=SECONDS,

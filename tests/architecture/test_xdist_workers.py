@@ -1,5 +1,6 @@
 """Parallel workers are forked from a process that has imported the tests."""
 
+import os
 import shlex
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 from tests.timeouts import SECONDS
 
 ROOT = Path(__file__).parents[2]
-OPTIONS = "-q -n 2 --dist loadfile -p no:cacheprovider -p no:django --continue-on-collection-errors -c /dev/null"
+OPTIONS = "-q -p xdist -n 2 --dist loadfile -p no:cacheprovider --continue-on-collection-errors -c /dev/null"
 CONFTEST = """
 from tests import xdist_workers
 from tests.xdist_schedule import Spreading
@@ -40,6 +41,7 @@ def test_tests_are_imported_once_and_fail_as_usual(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *shlex.split(f"{OPTIONS} --rootdir={tmp_path} {tmp_path}")],
         cwd=ROOT,
+        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},  # loading plugins takes longer than these tests
         capture_output=True,
         text=True,
         timeout=SECONDS,

@@ -15,6 +15,7 @@ import touchstone.wandb as wandb
 import yaml
 from touchstone.spool import Background, send_kept
 
+from tests import fork_server
 from webapp.experiments.models import Artifact, Point, Run
 from webapp.tracking.models import LoggedRun
 
@@ -91,7 +92,8 @@ def test_other_packages_find_the_modules_of_wandb_while_this_one_stands_in_its_p
 
 
 TRAINS = """
-import sys
+import os, sys
+sys.path.insert(0, os.environ["PYTHONPATH"])
 import touchstone.wandb as wandb
 sys.modules["wandb"] = wandb
 import torch
@@ -118,9 +120,9 @@ def test_a_trainer_of_transformers_logs_while_this_one_stands_in_its_place(remot
     }
     quick = {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "HOME": str(tmp_path)}
     environment = os.environ | told | quick | {"PYTHONPATH": str(Path("client").resolve())}
-    done = subprocess.run(
-        [sys.executable, "-c", TRAINS], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=500
-    )
+    (tmp_path / "program.py").write_text(TRAINS)
+    command = [*fork_server.command("tests.webapp.mlflow.program"), "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr[-4_000:]
     assert [(left, refused) for _, left, refused in send_kept(remote)] == [(0, [])]
     run = Run.objects.get()

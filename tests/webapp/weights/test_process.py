@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.conf import settings as django_settings
 
-from tests.webapp.weights.forked import Forked
+from tests import fork_server
 from trainer.contracts import Criterion, Message, Response
 from trainer.contracts import Example as ExampleRecord
 from trainer.judges.inputs import JudgeInput
@@ -35,18 +35,18 @@ def tiny(team, tiny_folder):
 
 
 @pytest.fixture
-def start(live_server, tmp_path):
+def start(live_server):
     """Starts the process of a job."""
 
-    def begin(job: WeightsJob) -> Forked:
-        return Forked(environment(job, live_server), tmp_path / f"stderr-{job.attempt}")
-
-    return begin
+    return lambda job: started([*fork_server.command(), "job"], job, live_server)
 
 
 def as_ray_does(job: WeightsJob, live_server) -> subprocess.Popen:
     # as runs are started, because the variable says what the process is
-    command = [sys.executable, "-m", "trainer", "job"]
+    return started([sys.executable, "-m", "trainer", "job"], job, live_server)
+
+
+def started(command: list[str], job: WeightsJob, live_server) -> subprocess.Popen:
     given = environment(job, live_server)
     return subprocess.Popen(command, cwd=django_settings.BASE_DIR, env=given, stderr=subprocess.PIPE, text=True)
 
@@ -62,7 +62,7 @@ def environment(job: WeightsJob, live_server) -> dict[str, str]:
     }
 
 
-def finished(job: WeightsJob, process: Forked | subprocess.Popen) -> WeightsJob:
+def finished(job: WeightsJob, process: subprocess.Popen) -> WeightsJob:
     _, said = process.communicate(timeout=240)
     job.refresh_from_db()
     assert job.state == "finished", (job.problem, said[-2000:], list(WeightsLogLine.objects.values_list("message")))
