@@ -22,6 +22,8 @@ from trainer.metrics.claims.plan import merge_config
 from trainer.rubrics import score_rubric
 
 RUSCARL = PLANS["ruscarl"]
+LESS: dict[str, Any] = {"rollout": {"prompts_per_step": 2}, "evaluation": {"max_examples": 16}}
+"""Settings of runs in the process of the tests: whether a plan is carried out does not depend on how much its runs sample."""
 ASKING = {"judge": "first", "protocol": "pairwise", "against": "reference"}
 
 
@@ -29,6 +31,10 @@ ASKING = {"judge": "first", "protocol": "pairwise", "against": "reference"}
 def out(tmp_path: Path) -> Path:
     make_tiny(tmp_path / "out" / "model")
     return tmp_path / "out"
+
+
+def _smaller(config: dict[str, Any]) -> dict[str, Any]:
+    return merge_config(config, {name: less for name, less in LESS.items() if name in config})
 
 
 @pytest.fixture
@@ -39,7 +45,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[runs.ArmJob]:
     def perform(jobs: Any, processes: int, tell: Any) -> list[str]:
         left = [job for job in jobs if not job.result.exists()]
         done.extend(left)
-        return [problem for job in left if (problem := runs.run(job))]
+        return [problem for job in left if (problem := runs.run(replace(job, config=_smaller(job.config))))]
 
     monkeypatch.setattr(command, "perform", perform)
     monkeypatch.setattr("trainer.metrics.claims.plan.RESPONSES", 2)
