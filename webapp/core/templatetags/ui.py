@@ -211,14 +211,20 @@ def initials(name: str) -> str:
     return (words[0][0] + last if len(words) > 1 else "".join(words)[:2]).upper()
 
 
+def _kind(widget: forms.Widget) -> str:
+    """The class of this widget; a checkbox has none."""
+    if isinstance(widget, forms.CheckboxInput):
+        return ""
+    if isinstance(widget, forms.Textarea):
+        return "textarea"
+    return "select" if isinstance(widget, forms.Select) else "input"
+
+
 @register.filter
 def control(field: BoundField) -> SafeString:
     """A form field's widget with its class, its help and its error tied to it for screen readers."""
     widget = field.field.widget
-    kind = (
-        "textarea" if isinstance(widget, forms.Textarea) else "select" if isinstance(widget, forms.Select) else "input"
-    )
-    attributes: dict[str, str | bool] = {"class": f"{kind} {widget.attrs.get('class', '')}".strip()}
+    attributes: dict[str, str | bool] = {"class": f"{_kind(widget)} {widget.attrs.get('class', '')}".strip()}
     described = [f"{field.auto_id}_help"] if field.help_text else []
     if field.errors:
         attributes["aria-invalid"] = "true"

@@ -1,5 +1,6 @@
 """Drafts: kept with their problems, changed, launched once whoever presses, discarded and restored; no place that counts runs takes one for a run."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -301,6 +302,8 @@ def test_the_pages_that_list_runs_show_a_draft(as_researcher, draft, run, django
         assert as_researcher.get(url).status_code == 200, url
     table = as_researcher.get("/experiments?q=state:draft").content.decode()
     assert "kept" in table and 'data-state="draft"' in table
+    cells = [" ".join(each.split()) for each in re.findall(r'<(?:span|small) class="[^"]*run-cell">([^<]*)<', table)]
+    assert cells == ["–", "–"], "neither its model nor its dataset is chosen before the launch"
     for form in ("fork", "sweep"):
         assert as_researcher.get(f"/runs/{kept.pk}/{form}").url == f"/runs/{kept.pk}"
     assert as_researcher.get(f"/runs/{kept.pk}/chain/0/policy").status_code == 404
