@@ -37,7 +37,7 @@ from webapp.core.models import AuditEntry
 from webapp.core.pages import confirmation
 from webapp.core.problems import Problem
 from webapp.datasets import queries as datasets
-from webapp.experiments.lifecycle import waiting_line
+from webapp.experiments.lifecycle import unknown_jobs, waiting_line
 from webapp.experiments.models import Run
 from webapp.version import VERSION
 from webapp.weights.models import WeightsJob
@@ -168,6 +168,7 @@ def reconciler(request: HttpRequest) -> HttpResponse:
         "today": reconciling.repairs().filter(created_at__gte=now - timedelta(days=1)).count(),
         "rows": _linked(request, found.items),
         "next": found.next,
+        "unknown": unknown_jobs.unknown_jobs(),
     }
     return render(request, "installation/reconciler.html", context)
 

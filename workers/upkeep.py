@@ -26,6 +26,7 @@ def take_up_lost() -> None:
 @shared_task(name="workers.upkeep.watch_runs")
 def watch_runs() -> None:
     cluster.refresh()
+    cluster.refresh_jobs()
     tracking.mark_lost(since=runs.watch())
     human_grades.ask_waiting()
     chains.watch()

@@ -47,6 +47,8 @@ class FakeRay:
             return self.send(http, 200, {"data": {"summary": self.nodes}})
         if path == "/api/jobs" and method == "POST":
             return self.submit(http, body)
+        if path == "/api/jobs":
+            return self.send(http, 200, [self.listed(job_id, job) for job_id, job in self.jobs.items()])
         job_id, _, verb = path.removeprefix("/api/jobs/").partition("/")
         job = self.jobs.get(job_id)
         if job is None:
@@ -60,6 +62,12 @@ class FakeRay:
             return self.send(http, 200, {"logs": job["logs"]})
         told = {"status": job["status"], "message": job["message"], "driver_exit_code": job.get("exit_code")}
         return self.send(http, 200, told | {"submission_id": job_id})
+
+    @staticmethod
+    def listed(job_id: str, job: dict) -> dict:
+        command = job.get("body", {}).get("entrypoint", "")
+        about = {"type": "SUBMISSION", "submission_id": job_id, "job_id": None}
+        return {**about, "status": job["status"], "entrypoint": command, "start_time": job.get("start_time")}
 
     def submit(self, http: BaseHTTPRequestHandler, body: dict) -> None:
         self.posts += 1

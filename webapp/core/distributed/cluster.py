@@ -1,4 +1,4 @@
-"""The cluster of the runs: its GPUs, its processors, its memory.
+"""The cluster of the runs: its GPUs, its processors, its memory, and the jobs that it has.
 
 Pages never wait for Ray: upkeep asks it, and the cache keeps the last result. A file also records that there were GPUs, so that a restart
 or an emptied cache does not make a cluster look as if it had none.
@@ -7,22 +7,26 @@ or an emptied cache does not make a cluster look as if it had none.
 import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.core.cache import cache
+from django.utils import timezone
 
 from webapp.machine.places import facts, write_facts
 
 from . import ray_client, reconciling
-from .ray_client import JobResources, RayAway, RayRefused
+from .ray_client import JobResources, ListedJob, RayAway, RayRefused
 
 logger = logging.getLogger(__name__)
 
 KEY, ASKED = "cluster:nodes", "cluster:asked"
+JOBS, JOBS_ASKED = "cluster:jobs", "cluster:jobs_asked"
 GPUS = "gpus"
 REMEMBERED = f"run/{GPUS}.json"  # of the installation's folder; remove it if the GPUs are gone for good
 EVERY_S = 30
+JOBS_EVERY_S = 60  # Ray lists all jobs since its start, also those that are over
 KEPT_S = 86_400  # what was there yesterday is no longer believed
 _MIB = 2**20
 
@@ -70,6 +74,35 @@ class RayCluster:
     def best_machine(self) -> Node | None:
         """The machine with most memory; None if no size is known."""
         return max((node for node in self.nodes if node.memory), key=lambda node: node.memory, default=None)
+
+
+@dataclass(frozen=True)
+class UnfinishedJobs:
+    """The jobs that Ray had at a time."""
+
+    at: datetime
+    jobs: tuple[ListedJob, ...]
+
+
+def refresh_jobs() -> None:
+    """Asks Ray which of its jobs are not over, at most every JOBS_EVERY_S. If it does not answer, nothing is known."""
+    if not cache.add(JOBS_ASKED, 1, JOBS_EVERY_S):
+        return
+    at = timezone.now()
+    try:
+        found = ray_client.client().unfinished()
+    except (RayAway, RayRefused):
+        cache.delete(JOBS)
+        return
+    cache.set(JOBS, (at.isoformat(), [asdict(job) for job in found]), 10 * JOBS_EVERY_S)
+
+
+def unfinished_jobs() -> UnfinishedJobs | None:
+    """The last result of Ray; None if it does not answer, or has not answered yet."""
+    found = cache.get(JOBS)
+    return (
+        UnfinishedJobs(datetime.fromisoformat(found[0]), tuple(ListedJob(**job) for job in found[1])) if found else None
+    )
 
 
 def refresh() -> None:

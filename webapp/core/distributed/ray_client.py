@@ -19,6 +19,7 @@ JobStatus = Literal["PENDING", "RUNNING", "STOPPED", "SUCCEEDED", "FAILED", "UNK
 ENDED: frozenset[str] = frozenset({"STOPPED", "SUCCEEDED", "FAILED", "UNKNOWN"})
 TIMEOUT = httpx.Timeout(20.0, connect=3.0)
 LOG_TAIL_BYTES = 64_000
+LONGEST_COMMAND = 300  # of a listed job
 STARTING = timedelta(minutes=2)  # a head on a busy machine; longer than that something is wrong
 
 
@@ -46,6 +47,17 @@ class RayJob:
     @property
     def has_ended(self) -> bool:
         return self.status in ENDED
+
+
+@dataclass(frozen=True)
+class ListedJob:
+    """A job of Ray's own list that is not over. `name` is the id under which it was submitted; a program that joined the cluster by itself
+    has the number that Ray gave it."""
+
+    name: str
+    status: JobStatus
+    command: str
+    started: str
 
 
 @dataclass(frozen=True)
@@ -140,6 +152,14 @@ class RayClient:
         lines = [line.rstrip() for line in text[-LOG_TAIL_BYTES:].splitlines()]
         return [line for line in lines if line][-count:]
 
+    def unfinished(self) -> list[ListedJob]:
+        """All jobs that are not over, whoever submitted them. Raises RayAway or RayRefused."""
+        try:
+            found = self._call("GET", "/api/jobs/").json()
+            return [_listed(each) for each in found if each["status"] not in ENDED]
+        except (_Missing, ValueError, KeyError, TypeError) as error:
+            raise RayAway("Ray does not say which jobs it has") from error
+
     def nodes(self) -> list[Any]:
         """Ray's own summary of every machine. Raises RayAway or RayRefused."""
         try:
@@ -162,6 +182,13 @@ class RayClient:
         if response.status_code >= 400:
             raise RayRefused(f"Ray answered {response.status_code}: {_last_line(response)}")
         return response
+
+
+def _listed(told: dict[str, Any]) -> ListedJob:
+    began = told.get("start_time")
+    started = datetime.fromtimestamp(began / 1000, UTC).isoformat() if began else ""
+    name = str(told.get("submission_id") or told["job_id"])
+    return ListedJob(name, told["status"], str(told.get("entrypoint") or "")[:LONGEST_COMMAND], started)
 
 
 @cache

@@ -1,6 +1,7 @@
 """Each repair by the reconciler is written down once, with the answer of Ray, the stored state and the action."""
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -209,3 +210,42 @@ def test_the_history_of_a_run_says_it_too(live, run, ray, team):  # noqa: F811
     jobs.watch()
     page = browser(team.reviewer).get(f"/runs/{run.pk}/history").content.decode()
     assert "Compared with Ray, and mended" in page and "was given up as failed" in page
+
+
+def listed(ray, page) -> str:
+    cache.delete(cluster.JOBS_ASKED)
+    cluster.refresh_jobs()
+    return page.get(PAGE).content.decode()
+
+
+def test_jobs_of_ray_that_nothing_here_asked_for_are_listed(team, live, run, job, launch, ray, as_owner):  # noqa: F811
+    set_row(run, state_at=ago(90))
+    ours = [f"run-{run.pk}-1", f"weights-{job.pk}-1"]
+    ray.jobs |= {name: {"status": "RUNNING"} for name in ours}
+    ray.jobs["raysubmit_over"] = {"status": "SUCCEEDED"}
+    assert "not known here" not in listed(ray, as_owner)
+    body = {"entrypoint": "python train_by_hand.py"}
+    ray.jobs["raysubmit_hand"] = {"status": "PENDING", "body": body, "start_time": 1_790_000_000_000}
+    ray.jobs["run-7-of-somebody"] = {"status": "RUNNING"}
+    ray.jobs[f"run-{run.pk}-2"] = {"status": "RUNNING"}
+    page = listed(ray, as_owner)
+    assert "Jobs of Ray that are not known here" in page
+    for told in ("raysubmit_hand", "python train_by_hand.py", "Waits in Ray", "run-7-of-somebody", f"run-{run.pk}-2"):
+        assert told in page
+    assert not any(name in page for name in [*ours, "raysubmit_over"])
+    assert ray.stopped == [], "another program may need them"
+    ray.broken = True
+    assert "not known here" not in listed(ray, as_owner), "nobody knows what Ray has by now"
+
+
+def test_a_process_of_a_run_that_has_just_ended_is_known_and_one_that_stays_is_not(live, run, launch, ray, as_owner):  # noqa: F811
+    name = f"run-{run.pk}-1"
+    ray.jobs[name] = {"status": "RUNNING"}
+    set_row(run, state="finished", state_at=ago(5))
+    assert name not in listed(ray, as_owner)
+    set_row(run, state="running", attempt=2)
+    assert name not in listed(ray, as_owner), "the next attempt began after Ray was asked"
+    set_row(run, state_at=ago(90))
+    assert name in listed(ray, as_owner)
+    set_row(launch(), state="running", carried_by=name)
+    assert name not in listed(ray, as_owner), "it trains another run too"
