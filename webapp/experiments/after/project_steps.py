@@ -14,7 +14,7 @@ from trainer.config import RECIPES, resolve, upgrade_stored
 from trainer.contracts.plurals import counted
 from webapp.accounts.models import Membership
 from webapp.annotation.agreement.refresh import review_new
-from webapp.annotation.models import Project, Task
+from webapp.annotation.models import Project, Resolution, Task
 from webapp.annotation.publishing import services as publish
 from webapp.annotation.review import queries as review
 from webapp.core.auditing import audit
@@ -32,6 +32,15 @@ from .services import MOST, end, mine
 
 TAKE_UP = "workers.after.settled"
 State = ChainStep.State
+GETS_NO_ANSWERS = {
+    Project.State.DRAFT.value: "is not open yet",
+    Project.State.PAUSED.value: "is paused",
+    Project.State.CLOSED.value: "is closed",
+}
+NOTHING_DECIDED = (
+    "no task has a decision to train on. A single answer is not one: accept it in the project's review, "
+    "or let the project publish each answer by itself"
+)
 logger = logging.getLogger(__name__)
 
 
@@ -93,14 +102,15 @@ def why_not(project: Project) -> str:
         return "its tasks are not made yet"
     missing = Task.objects.filter(project=project, overlap__isnull=False, completed_at=None).count()
     if missing:
-        closed = ", and it is closed" if project.state == Project.State.CLOSED else ""
-        return f"{counted(missing, 'tasks')} still {'lacks' if missing == 1 else 'lack'} answers{closed}"
+        asks = f", and it {GETS_NO_ANSWERS[project.state]}" if project.state in GETS_NO_ANSWERS else ""
+        return f"{counted(missing, 'tasks')} still {'lacks' if missing == 1 else 'lack'} answers{asks}"
     if publish.usual(project).what == "answers":
         return ""
     review_new(project)
     apart = review.undecided(project).count()
-    wait = "waits" if apart == 1 else "wait"
-    return f"{counted(apart, 'disagreements')} {wait} for a decision in the project's review" if apart else ""
+    if apart:
+        return f"{counted(apart, 'disagreements')} {'waits' if apart == 1 else 'wait'} for a decision in the project's review"
+    return "" if Resolution.objects.filter(task__project=project).exists() else NOTHING_DECIDED
 
 
 def why(step: ChainStep, missing: str) -> str:

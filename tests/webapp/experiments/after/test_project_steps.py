@@ -94,6 +94,28 @@ def test_a_disagreement_keeps_it_waiting_until_somebody_decides(team, project, l
     assert fresh(step).run.dataset_version.counts["preferences"] == 3
 
 
+def test_single_answers_keep_it_waiting_until_somebody_accepts_one(team, like):
+    project = make_project(team, n=2, overlap=1)
+    step = project_steps.add(team.researcher, project, like)
+    [person] = annotators(team, project)[:1]
+    for task in project.tasks.order_by("rank"):
+        answer(task, person, preference(2))
+    project_steps.take_up(project.pk)
+    assert fresh(step).state == "waiting", "it was refused for ever, and what was behind it was cancelled"
+    told = project_steps.why(step, project_steps.why_not(project))
+    assert told.startswith("Waits: no task has a decision to train on.") and "accept it in the project's review" in told
+    assert review.accept_majority(team.reviewer, project) == 2
+    project_steps.take_up(project.pk)
+    assert fresh(step).run.dataset_version.counts["preferences"] == 2
+
+
+@pytest.mark.parametrize(("state", "words"), [("draft", "is not open yet"), ("paused", "is paused"), ("open", "")])
+def test_it_says_if_nobody_is_asked(project, state, words):
+    Project.objects.filter(pk=project.pk).update(state=state)
+    project.refresh_from_db()
+    assert project_steps.why_not(project) == "4 tasks still lack answers" + (f", and it {words}" if words else "")
+
+
 def test_a_project_that_publishes_each_answer_needs_no_decision(team, project, like):
     Project.objects.filter(pk=project.pk).update(settings={**project.settings, "publish": "answers"})
     project.refresh_from_db()
