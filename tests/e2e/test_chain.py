@@ -38,6 +38,8 @@ def test_a_chain_is_put_together_drawn_and_goes_on(open_page, as_researcher, run
     expect(chain.get_by_role("link", name="second")).to_have_count(2)  # without a reload
     chain.get_by_role("link", name="second").last.click()
     page.get_by_role("button", name="Cancel how good").click()
+    expect(page.get_by_role("heading", name="Cancel “how good”?")).to_be_visible()
+    page.get_by_role("button", name="Cancel the step").click()
     expect(page.locator("#chain")).to_contain_text("Cancelled")
     assert set(ChainStep.objects.values_list("state", flat=True)) == {"launched", "cancelled"}
 

@@ -39,7 +39,7 @@ def test_a_claim_is_started_once_fills_its_table_and_is_decided(open_page, as_re
     study = ClaimStudy.objects.get()
     standing = page.locator("#standing")
     expect(standing).to_contain_text("0 of 8 runs have finished")
-    expect(standing).to_contain_text("Waits until hybrid_judge, seed 0 has finished")
+    expect(standing).to_contain_text("Waits until “hybrid_judge, seed 0” has finished")
     check_look(page)
     for each in ClaimRun.objects.filter(run__isnull=False).select_related("run"):
         finish(each.run)

@@ -219,6 +219,11 @@ class Run(models.Model):
         return self.name or f"run {self.number}"
 
     @property
+    def quoted(self) -> str:
+        """Its name as a part of a sentence."""
+        return f"“{self.name}”" if self.name else str(self)
+
+    @property
     def name_over_seeds(self) -> str:
         """The name of all the runs that differ from it only by their seed: without the seed at its end, which sweeps and claims give."""
         return SEED_AT_END.sub("", str(self))

@@ -19,6 +19,7 @@ from webapp.accounts.models import Invite, SignedIn
 TEMPLATES = Path(__file__).parents[3] / "templates"
 # forms that remove something for good, with (name, value) of the button that does; None stands for any button
 REMOVES: dict[str, set] = {
+    "chain_cancel": {None},
     "directory_key_revoke": {None},
     "erase_account": {None},
     "erase_person": {None},
@@ -45,7 +46,7 @@ KEEPS_BESIDE = {"installation_rights", "unmap_group"}  # the same button or form
 KEEPS = {
     "directory_key_new", "installation_directories",
     "address_check", "ask_second_factor", "map_group", "unmap_group", "mfa_authenticate", "openid_connect_login",
-    "backup_cancel", "backup_start", "chain_cancel", "chain_evaluate", "claim_again", "drill_cancel", "drill_start", "curation_start", "dataset_freeze", "dataset_pass_rates_write", "dataset_housekeeping", "dataset_tag", "endpoint_act",
+    "backup_cancel", "backup_start", "chain_evaluate", "claim_again", "drill_cancel", "drill_start", "curation_start", "dataset_freeze", "dataset_pass_rates_write", "dataset_housekeeping", "dataset_tag", "endpoint_act",
     "endpoint_recorded", "evaluation_correct", "evaluation_grade_next", "evaluation_priority", "evaluation_rename", "evaluation_rerun", "evaluation_study", "evaluation_study_read",
     "evaluation_tasks", "import_cancel", "judge_act", "judge_edit", "limit_sessions", "model_act", "model_as_judge", "model_promote", "model_stage", "objective_calculate", "participant_add", "personal_data",
     "project", "project_publish", "project_state", "project_task", "project_then", "project_then_cancel", "recording_new", "repeat_act", "repeats", "review_majority", "review_match",

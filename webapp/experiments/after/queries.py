@@ -155,35 +155,45 @@ def why(step: ChainStep) -> str:
     before = step.after
     if before is None:
         told = f"Waits until “{step.behind}” before it was launched and has finished"
-        also = [*map(str, runs_too), *steps_too]
+        also = [*(each.quoted for each in runs_too), *steps_too]
         return f"{told}, and until {_have_finished(also)}" if also else told
     waits = [before, *runs_too] if before.state != Run.State.FINISHED else runs_too
     if not waits and not steps_too:
-        have = f"{before} has finished" if not others else "All runs for which it waits have finished"
+        have = f"{before.quoted} has finished" if not others else "All runs for which it waits have finished"
         return f"{have}: it is about to be launched"
-    for each in waits:
-        if told := _stuck(each):
-            return told
-    return f"Waits until {_have_finished([*map(str, waits), *steps_too])}"
+    if stuck := [each for each in waits if _stuck(each)]:
+        return _stuck(stuck[0]) if len(stuck) == 1 else _all_stuck(stuck)
+    return f"Waits until {_have_finished([*(each.quoted for each in waits), *steps_too])}"
 
 
 def _stuck(before: Run) -> str:
     """The reason why a run for which a step waits does not finish by itself; empty if it may."""
+    name = before.quoted
     if before.state in OVER:
-        goes_on = f"It is launched once {before} is resumed and finishes. Cancel it if {before} will not be resumed"
+        was = "was stopped" if before.state == Run.State.STOPPED else "failed"
         return (
-            f"{before} was stopped. {goes_on}" if before.state == Run.State.STOPPED else f"{before} failed. {goes_on}"
+            f"{name} {was}. It is launched once {name} is resumed and finishes. Cancel it if {name} will not be resumed"
         )
+    if before.state == Run.State.PAUSED:
+        return f"{name} is paused. It is launched once that is resumed and finishes"
+    return ""
+
+
+def _all_stuck(found: list[Run]) -> str:
+    were = {Run.State.STOPPED: "was stopped", Run.State.PAUSED: "is paused"}
+    told = listed([f"{each.quoted} {were.get(Run.State(each.state), 'failed')}" for each in found])
     return (
-        f"{before} is paused. It is launched once that is resumed and finishes"
-        if before.state == Run.State.PAUSED
-        else ""
+        f"{told}. It is launched once all of them are resumed and finish. Cancel it if one of them will not be resumed"
     )
 
 
 def _have_finished(names: list[str]) -> str:
-    listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-    return f"{listed} {'has' if len(names) == 1 else 'have'} finished"
+    return f"{listed(names)} {'has' if len(names) == 1 else 'have'} finished"
+
+
+def listed(names: list[str]) -> str:
+    """One name or more as a part of a sentence."""
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
 
 @dataclass(frozen=True)

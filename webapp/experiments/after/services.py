@@ -253,13 +253,19 @@ def _after(ids: Collection[int]) -> set[int]:
     return set(waiting.filter(Q(behind__in=ids) | Q(pk__in=joined)).values_list("pk", flat=True))
 
 
-def _lock_all_after(step: ChainStep) -> None:
-    """Locks all steps that wait for this one, also by way of others, in one order: two steps that end at once may have some in common."""
+def waiting_behind(step: ChainStep) -> list[ChainStep]:
+    """All waiting steps that wait for this one, also by way of others: they end with it."""
     found: set[int] = set()
     newest = {step.pk}
     while newest := _after(newest) - found:
         found |= newest
-    list(ChainStep.objects.select_for_update().filter(pk__in=found).order_by("pk"))
+    return list(ChainStep.objects.filter(pk__in=found).order_by("pk"))
+
+
+def _lock_all_after(step: ChainStep) -> None:
+    """Locks all steps that wait for this one, in one order: two steps that end at once may have some in common."""
+    ids = [each.pk for each in waiting_behind(step)]
+    list(ChainStep.objects.select_for_update().filter(pk__in=ids).order_by("pk"))
 
 
 def invalid(error: ConfigInvalid | Invalid) -> dict[str, str]:

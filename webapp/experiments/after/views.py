@@ -9,6 +9,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from trainer.config import RECIPES, ConfigInvalid
 from webapp.accounts.access import member, require
+from webapp.core.pages import confirmation
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.requests.numbers import whole_number
 
@@ -104,11 +105,24 @@ def chain_recipe(request: HttpRequest, run_id: int) -> HttpResponseBase:
 @member(runs.WRITER)
 @require_POST
 def chain_cancel(request: HttpRequest, run_id: int, step_id: int) -> HttpResponseBase:
-    """A second press finds it cancelled, and changes nothing."""
+    """Asks first, because the form of a step cannot be brought back. A second press finds it cancelled, and changes nothing."""
     membership = require(request)
     run, step = access.step_write(membership, run_id, step_id)
+    back = reverse("run_tab", args=[run_id, "chain"])
+    title, yes = f"Cancel “{step}”?", "Cancel the step"
+    if step.state == ChainStep.State.WAITING and (
+        asked := confirmation.question(request, title=title, text=_cancelled(step), yes=yes, back=back)
+    ):
+        return asked
     try:
         services.cancel(membership, run, step)
     except Conflict as error:
         messages.error(request, error.message)
     return redirect("run_tab", run_id, "chain")
+
+
+def _cancelled(step: ChainStep) -> str:
+    """What ends with a step, in words."""
+    behind = [f"“{each}”" for each in services.waiting_behind(step)]
+    too = f" {queries.listed(behind)} behind it {'is' if len(behind) == 1 else 'are'} cancelled too." if behind else ""
+    return f"It is not launched.{too} To have it again, you must fill in its form again."

@@ -206,7 +206,7 @@ def _name(each: Claimant, holders: Holders) -> str:
 
 def name(each: Claimant) -> str:
     if each.run:
-        return f"{each.run} of {each.run.experiment.name}"
+        return f"{each.run.quoted} of {each.run.experiment.name}"
     return f"job {each.row.pk}, {each.row}".rstrip(", ")
 
 

@@ -327,8 +327,15 @@ def test_by_the_pages(run, as_researcher, as_annotator, as_outsider):
     assert (step.name, step.asked["config"]["steps"], step.asked["with_output"]) == ("second", 3, True)
     as_researcher.post(f"/runs/{run.id}/chain/evaluate", {"behind": step.pk, "key": "e", "name": "how good"})
     assert ChainStep.objects.get(behind=step).kind == "evaluation"
-    as_researcher.post(f"/runs/{run.id}/chain/{step.pk}/cancel")
+    cancel = f"/runs/{run.id}/chain/{step.pk}/cancel"
+    asked = as_researcher.post(cancel).content.decode()
+    assert "Cancel “second”?" in asked and "“how good” behind it is cancelled too" in asked
+    assert set(ChainStep.objects.values_list("state", flat=True)) == {"waiting"}, (
+        "one press does not lose what was typed"
+    )
+    as_researcher.post(cancel, {"sure": "1"})
     assert set(ChainStep.objects.values_list("state", flat=True)) == {"cancelled"}
+    assert as_researcher.post(cancel)["Location"] == f"/runs/{run.id}/chain", "a second press asks nothing"
 
 
 def test_over_the_api(run, as_researcher, as_outsider, version):

@@ -34,11 +34,11 @@ def joined(add, run, other) -> ChainStep:  # noqa: F811
 
 def test_it_is_launched_once_all_have_finished_whichever_is_the_last(add, run, other, as_researcher):  # noqa: F811
     first = add(with_output=False, also=(other.pk,), name="one")
-    assert queries.why(fresh(first)) == "Waits until run 1 and other have finished"
+    assert queries.why(fresh(first)) == "Waits until run 1 and “other” have finished"
     end(run)
     rounds.take_up(run.pk)
     rounds.watch()
-    assert (fresh(first).state, queries.why(fresh(first))) == ("waiting", "Waits until other has finished")
+    assert (fresh(first).state, queries.why(fresh(first))) == ("waiting", "Waits until “other” has finished")
     assert "After run 1, other" not in as_researcher.get(f"/runs/{run.pk}/chain").content.decode()
     end(other)
     assert queries.why(fresh(first)) == "All runs for which it waits have finished: it is about to be launched"
@@ -72,7 +72,11 @@ def test_one_that_failed_keeps_it_waiting_with_the_reason(joined, run, other, te
     Run.objects.filter(pk=other.pk).update(state="failed")
     rounds.watch()
     assert fresh(joined).state == "waiting"
-    assert queries.why(fresh(joined)).startswith("other failed. It is launched once other is resumed and finishes.")
+    assert queries.why(fresh(joined)).startswith("“other” failed. It is launched once “other” is resumed and finishes.")
+    Run.objects.filter(pk=run.pk).update(state="stopped")
+    both = "run 1 was stopped and “other” failed. It is launched once all of them are resumed and finish."
+    assert queries.why(fresh(joined)).startswith(both), "or a person resumes one of them, and waits in vain"
+    Run.objects.filter(pk=run.pk).update(state="finished")
     lifecycle.delete(team.researcher, other)
     assert queries.why(fresh(joined)) == queries.DELETED
     rounds.watch()
@@ -101,13 +105,13 @@ def test_behind_a_step_it_waits_for_both(add, finish, run, other):  # noqa: F811
     second = add(name="second")
     third = add(behind=second, with_output=False, also=(other.pk,), name="third")
     assert queries.why(fresh(third)) == (
-        "Waits until “second” before it was launched and has finished, and until other has finished"
+        "Waits until “second” before it was launched and has finished, and until “other” has finished"
     )
     finish()
     rounds.take_up(run.pk)
     made = fresh(second).run
     assert fresh(third).after == made
-    assert queries.why(fresh(third)) == "Waits until second and other have finished"
+    assert queries.why(fresh(third)) == "Waits until “second” and “other” have finished"
 
 
 def test_the_chain_is_the_same_from_every_run_and_has_each_node_once(
@@ -158,7 +162,7 @@ def test_by_the_pages_and_the_api(run, other, as_researcher, as_annotator, versi
     assert wrong.status_code == 422 and wrong.json()["error"]["fields"][0]["path"] == "also"
     for each in (run, other):
         shown = as_researcher.get(f"/runs/{each.pk}/chain").content.decode()
-        assert shown.count('class="chain-line"') == 4 and "Waits until run 1 and other have finished" in shown
+        assert shown.count('class="chain-line"') == 4 and "Waits until run 1 and “other” have finished" in shown
         listed = as_researcher.get(f"/api/v1/runs/{each.pk}/chain").json()["items"]
         assert [(item["name"], item["also"]) for item in listed] == [("how good", [other.pk]), ("both", [other.pk])]
 
@@ -179,7 +183,7 @@ def test_a_step_waits_for_another_that_is_not_launched_and_then_for_its_run(add,
     rounds.watch()
     made = fresh(pending).run
     assert [(each.run, each.on) for each in fresh(step).waits.all()] == [(made, None)]
-    assert queries.why(fresh(step)) == "Waits until pending has finished"
+    assert queries.why(fresh(step)) == "Waits until “pending” has finished"
     end(made)
     rounds.take_up(made.pk)
     assert fresh(step).state == "launched"

@@ -82,7 +82,7 @@ def test_policies_wait_for_their_judges_and_are_rewarded_by_them(team, study, fi
     finish(launched.run, **{"eval/rubric_score": 0.9, "eval/length": 4.0})
     assert part(row, "hybrid_policy", 1).measures["eval/rubric_score:last"] == 0.9
     page = page_html(browser(team.researcher).get(f"/experiments/claims/{row.pk}"))
-    assert "2 of 8 runs have finished" in page and "Waits until outcome_judge, seed 0 has finished" in page
+    assert "2 of 8 runs have finished" in page and "Waits until “outcome_judge, seed 0” has finished" in page
 
 
 def test_the_whole_claim_is_decided_as_its_arms_finish(study, finish):
@@ -127,7 +127,7 @@ def test_a_judge_that_failed_leaves_its_policy_out_until_it_is_resumed(study, fi
     assert (found.finished, found.lost, found.over) == (6, 2, True), "the judge, and the policy that waits for it"
     told = {(each["arm"], each["seed"]): each for each in api.get(f"/claims/{row.pk}").json()["table"]}
     lost = told["outcome_policy", 0]
-    assert lost["run"] is None and lost["state"] == "waiting" and "outcome_judge, seed 0 failed" in lost["why"]
+    assert lost["run"] is None and lost["state"] == "waiting" and "“outcome_judge, seed 0” failed" in lost["why"]
     Run.objects.filter(pk=judges["outcome_judge", 0].pk).update(state="queued")
     assert not claims.standing_of(row).over
 

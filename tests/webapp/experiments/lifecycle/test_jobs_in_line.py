@@ -99,7 +99,7 @@ def test_a_job_waits_behind_a_run_and_says_so_until_the_run_has_ended(
     jobs.launch(run.id)
     Run.objects.filter(id=run.id).update(state="running", eta_s=380, heartbeat_at=timezone.now())
     assert weights_jobs.launch(asked.pk) is None
-    told = "Waits for alpha of Policy from rubrics (about 6 min left): 1 may run at once (MAX_RUNNING_RUNS). Its turn comes in about 6 min"
+    told = "Waits for “alpha” of Policy from rubrics (about 6 min left): 1 may run at once (MAX_RUNNING_RUNS). Its turn comes in about 6 min"
     assert (now(asked).state, now(asked).problem, now(asked).next_try_at) == ("queued", told, None)
     assert weights_jobs.launch(asked.pk) is None, "a message that comes twice changes nothing"
     with django_capture_on_commit_callbacks(execute=True):
@@ -224,7 +224,7 @@ def test_an_evaluation_waits_in_the_line_and_goes_on_by_itself(
     one, two = evaluation.jobs.order_by("pk")
     weights_jobs.launch(one.pk), weights_jobs.launch(two.pk)
     assert looked_at(evaluation).state == "queued"
-    assert evaluation.problem == "Waits for alpha of Policy from rubrics: 1 may run at once (MAX_RUNNING_RUNS)"
+    assert evaluation.problem == "Waits for “alpha” of Policy from rubrics: 1 may run at once (MAX_RUNNING_RUNS)"
     # `alpha` does not wait: it ends, and the jobs get its place one after the other
     states.move(fresh(run), "finished")
     weights_jobs.launch(one.pk), weights_jobs.launch(two.pk)
@@ -363,7 +363,7 @@ def test_pages_say_what_they_wait_for_and_take_priorities_by_role(
         (f"/jobs/{one.pk}", f"/jobs/{one.pk}/act"),
     ):
         shown = as_researcher.get(page).content.decode()
-        assert "Waits for alpha of Policy from rubrics" in shown and "It has stopped" not in shown
+        assert "Waits for “alpha” of Policy from rubrics" in shown and "It has stopped" not in shown
         assert to in shown and to not in as_reviewer.get(page).content.decode()
         assert as_reviewer.post(to, {"priority": "high"}).status_code == 403
         assert as_outsider.post(to, {"priority": "high"}).status_code == 404

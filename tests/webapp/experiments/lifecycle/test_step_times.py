@@ -89,7 +89,7 @@ def test_a_waiting_run_says_when_its_turn_comes_and_how_long_it_takes(launch, ra
     steps = fresh(second).steps_total
     [waiting] = waiting_reasons.waiting_runs(waiting_reasons.Holders(timezone.now()), Free())
     assert waiting.takes_s == 60.0 * steps and waiting.starts_in_s == 60.0 * fresh(first).steps_total
-    assert "alpha of Policy from rubrics (about" in waiting.reason
+    assert "“alpha” of Policy from rubrics (about" in waiting.reason
     assert ", and it takes about" in waiting.reason and waiting.reason.endswith(", as earlier runs did")
     set_row(second, time_limit=timedelta(minutes=2))
     [waiting] = waiting_reasons.waiting_runs(waiting_reasons.Holders(timezone.now()), Free())

@@ -39,7 +39,7 @@ def test_the_second_run_waits_and_says_for_what(launch, ray):
         assert jobs.launch(run.id) is None
     assert [fresh(run).state for run in (first, second, third)] == ["starting", "queued", "queued"]
     assert fresh(second).state_reason == (
-        "Waits for alpha of Policy from rubrics: 1 may run at once (MAX_RUNNING_RUNS)"
+        "Waits for “alpha” of Policy from rubrics: 1 may run at once (MAX_RUNNING_RUNS)"
     )
     assert ", and 1 more is before it in the line: 1 may" in fresh(third).state_reason
     assert list(ray.jobs) == [f"run-{first.id}-1"]
