@@ -164,7 +164,7 @@ def test_trials_are_compared_by_mean_and_interval_and_more_are_added(open_page, 
     page.get_by_role("link", name="Sweep again").click()
     expect(page.get_by_label("Values", exact=True)).to_have_count(3)
     expect(page.get_by_label("Values", exact=True).first).to_have_value("1e-05 to 0.01")
-    expect(page.get_by_text("Truncated: the sweep had train")).to_be_visible()
+    expect(page.get_by_text("Truncated: the config of the sweep has train")).to_be_visible()
     expect(page.locator(".derived")).to_contain_text("54")
     assert faults(page) == []
     photograph(page, "sweep-again")

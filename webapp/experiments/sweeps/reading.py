@@ -8,7 +8,7 @@ from trainer.metrics.claims.verdict import mean_over_seeds
 from trainer.metrics.estimate import Estimate
 
 from ..metrics import points
-from ..models import Run, RunColumn, RunValue, Sweep, SweepRun, SweepTrial
+from ..models import OVER, Run, RunColumn, RunValue, Sweep, SweepRun, SweepTrial
 from . import keys, space
 from .space import SweepAxis
 
@@ -64,6 +64,21 @@ class SweepStanding:
     @property
     def runs(self) -> int:
         return sum(len(row.runs) for row in self.rows)
+
+    @property
+    def runs_over(self) -> int:
+        return sum(each.run.state in OVER for row in self.rows for each in row.runs)
+
+    @property
+    def runs_wanted(self) -> int:
+        return self.sweep.wanted * self.sweep.seeds
+
+    @property
+    def progress(self) -> float:
+        """The part of the sweep that is done: runs that are over count as whole, others by their steps."""
+        parts = [each.run for row in self.rows for each in row.runs]
+        done = sum(1.0 if run.state in OVER else run.step / (run.steps_total or 1) for run in parts)
+        return min(1.0, done / self.runs_wanted)
 
     @property
     def known(self) -> list[tuple[int, space.Values, float]]:

@@ -17,7 +17,7 @@ from webapp.core.requests.numbers import whole_number
 
 from .. import access, queries, recipe_metrics
 from ..models import Sweep
-from . import bases, contour, contour_picture, drawing, importance, reading, services
+from . import bases, choosing, contour, contour_picture, drawing, importance, reading, services
 from .forms import SweepForm
 
 MOST_SHOWN = 100
@@ -104,6 +104,7 @@ def _standing(request: HttpRequest, sweep_id: int) -> dict[str, Any]:
         "sweep": row,
         "standing": found,
         "metric": recipe.metric(row.metric) if recipe else None,
+        "rungs": choosing.rungs(row.first_rung, row.factor, row.config["steps"]) if row.first_rung else [],
         "runs_query": f"sweep:{row.pk} is:any",
         "label": label,
         "picture": drawing.parallel(found, label),

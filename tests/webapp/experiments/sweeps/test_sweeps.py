@@ -229,6 +229,16 @@ def test_trials_are_added_to_a_sweep_that_is_over_but_not_to_a_grid(team, sweep)
         services.add(team.researcher, sweep(experiment="grid"), 1)
 
 
+def test_the_page_says_how_far_the_sweep_is_and_where_trials_are_compared(team, sweep, as_researcher):
+    row = sweep(first_rung=1, factor=2, axes=[{"path": "optim.lr", "values": [1e-4, 3e-4]}], seeds=2)
+    first, second, *_ = runs(row, 1)
+    Run.objects.filter(pk=first.pk).update(state="finished", step=4)
+    Run.objects.filter(pk=second.pk).update(state="running", step=2, steps_total=4)
+    page = as_researcher.get(f"/experiments/sweeps/{row.pk}").content.decode()
+    assert "1 of 4 runs over" in page and 'max="1" value="0.3750"' in page
+    assert "the best 1 in 2 trials continues after step 1, 2" in " ".join(page.split())
+
+
 def test_weak_trials_are_stopped_at_a_rung_by_an_ordinary_stop(team, sweep):
     row = sweep(first_rung=1, factor=2, axes=[{"path": "optim.lr", "values": [1e-4, 3e-4, 1e-3]}], seeds=2)
     processes = {trial: [begin(run) for run in runs(row, trial)] for trial in (1, 2, 3)}
