@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from tests.e2e.look import faults
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from webapp.experiments.lifecycle import utc_times
-from webapp.experiments.models import Run
+from webapp.experiments.models import MetricPoint, Run
 
 pytestmark = pytest.mark.browser
 LOOKS = [(scheme, width) for scheme in ("light", "dark") for width in (1280, 390)]
@@ -57,3 +57,11 @@ def test_the_form_says_what_is_wrong_at_its_field(open_page, as_researcher, run)
     page.get_by_role("button", name="Launch run").press("Enter")
     page.wait_for_url(lambda url: "/fork" not in url)
     assert utc_times.field(Run.objects.latest("id").not_before) == moment
+
+
+def test_a_short_run_takes_as_long_on_its_bar_as_in_its_reason(open_page, as_researcher, run):  # noqa: F811
+    MetricPoint.objects.create(run=run, key="perf/step_s", step=1, value=0.3, time=timezone.now())
+    Run.objects.filter(id=run.id).update(state="queued", step=1, eta_s=None, steps_total=4)
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}")
+    expect(page.locator("[data-bind=left]")).to_have_text("takes about a minute")

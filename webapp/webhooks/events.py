@@ -35,7 +35,7 @@ EVENTS = {
     "run.resumed": "Somebody resumed a run that was paused, stopped or had failed; a run that continues by itself is not announced",
     "run.blocked": "A run waits for something outside it: a judge, GPUs or room on a disk; once each time it becomes blocked",
     "run.stalled": "A run's process lives but makes no more steps; sent again if steps came and then stopped again",
-    "run.alert": "The program that logs a run alerts: `wandb.alert`, with a title, a text and a level",
+    "run.alert": "The program that logs a run alerts (wandb.alert), with a title, a text and a level",
     "run.alarm": "A run shows a sign that its policy games its reward, or that it learns nothing or badly; once for each sign",
     "run.then_refused": "A step that waited for a run cannot be launched: a run or an evaluation",
     "run.repeat_refused": "A run that is repeated by the clock could not be launched; once until it is launched again",

@@ -67,3 +67,9 @@ class Delivery(models.Model):
 
     def __str__(self) -> str:
         return f"{self.event} {self.event_id}"
+
+    @property
+    def about(self) -> str:
+        """The name of the thing that the event is about, if it has one."""
+        told = self.payload.get("name") or self.payload.get("title")
+        return str(told) if told else ""

@@ -14,7 +14,6 @@ from webapp.core.database.paging import page
 from webapp.core.problems import Conflict, Invalid, Problem
 
 from . import access, queries, services
-from .events import EVENTS
 from .forms import WebhookForm
 from .models import Delivery, Webhook
 
@@ -30,12 +29,12 @@ SHAPES = {"waiting": "queued", "sending": "running", "delivered": "finished", "f
 def webhooks(request: HttpRequest) -> HttpResponseBase:
     """All hooks, and the form for another. A new hook's secret is in the answer to the form and nowhere else."""
     membership = require(request, access.OWNER)
-    form = WebhookForm(request.POST or None, initial={"events": list(EVENTS)})
+    form = WebhookForm(request.POST or None)
     context: dict[str, object] = {"made": None}
     if form.is_valid():
         try:
             context["made"], context["secret"] = services.create(membership, **form.cleaned_data)
-            form = WebhookForm(initial={"events": list(EVENTS)})
+            form = WebhookForm()
         except Problem as problem:
             _show(problem, form)
     context |= {"form": form, "hooks": queries.hooks(membership.workspace_id), "shapes": SHAPES}

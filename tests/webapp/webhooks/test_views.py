@@ -3,11 +3,13 @@
 import re
 
 import pytest
+from django.db import transaction
 
 from tests.team import ApiClient, browser
 from webapp.core.encryption import unseal
 from webapp.core.models import AuditEntry
 from webapp.webhooks import services
+from webapp.webhooks.events import EVENTS
 from webapp.webhooks.models import Delivery, Webhook
 
 pytestmark = pytest.mark.django_db
@@ -29,7 +31,7 @@ def test_a_new_hooks_secret_is_shown_once_and_kept_encrypted(as_owner, receiver)
     [
         ({**FORM, "url": "https://127.0.0.1/"}, "not public"),
         ({**FORM, "url": "nonsense"}, "Must begin with https://"),
-        ({"url": "https://example.org/"}, "This field is required"),
+        ({"url": "https://example.org/"}, "Choose at least one event."),
         ({"url": "https://example.org/", "events": ["nonsense"]}, "not one of the available choices"),
     ],
 )
@@ -37,6 +39,26 @@ def test_what_is_wrong_is_said_at_the_field(as_owner, form, words):
     answer = as_owner.post(PAGE, form)
     assert answer.status_code == 422 and words in answer.content.decode()
     assert not Webhook.objects.exists()
+
+
+def test_events_are_chosen_in_groups_that_together_hold_all_of_them(as_owner):
+    page = as_owner.get(PAGE)
+    groups = list(page.context["form"].groups())
+    assert sorted(box.data["value"] for group in groups for box in group.boxes) == sorted(EVENTS)
+    assert not any(group.chosen for group in groups), "a person says what to send, and does not cross out the rest"
+    refused = as_owner.post(PAGE, {"url": "https://example.org/"}).content.decode()
+    assert "Choose at least one event." in refused
+
+
+def test_the_log_names_what_each_message_is_about(as_owner, hook, team):
+    with transaction.atomic():
+        services.announce(team.workspace.pk, "run.failed", {"run": 7, "name": "warm start"})
+    assert "warm start" in as_owner.get(f"{PAGE}/{hook.id}").content.decode()
+
+
+def test_the_help_that_a_secret_names_is_a_link(as_owner, receiver):
+    page = as_owner.post(PAGE, {**FORM, "url": receiver.url}).content.decode()
+    assert 'href="/help/api#webhooks"' in page and "docs/api.md" not in page
 
 
 def test_only_owners_reach_webhooks(team, hook):

@@ -7,7 +7,7 @@ import { copy } from "./copy.js";
 import { json } from "./http.js";
 import { gained, number } from "./format.js";
 import { metricOf } from "./metrics.js";
-import { duration } from "./times.js";
+import { about, duration } from "./times.js";
 import { toast } from "./toast.js";
 
 const root = document.getElementById("run");
@@ -39,7 +39,7 @@ function timeLeft() {
   if (isOver()) return "";
   if (run.progress.eta_s !== null) return `${duration(run.progress.eta_s)} left`;
   if (run.expected_s === null || run.expected_s === undefined || run.state === "paused") return "";
-  return run.state === "queued" ? `takes about ${duration(run.expected_s)}` : `about ${duration(run.expected_s)} left`;
+  return run.state === "queued" ? `takes ${about(run.expected_s)}` : `${about(run.expected_s)} left`;
 }
 
 function show() {

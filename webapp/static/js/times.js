@@ -23,6 +23,16 @@ export function duration(seconds) {
   return `${Math.floor(whole / 3600)} h ${two(Math.floor((whole % 3600) / 60))} min`;
 }
 
+/** 40 -> "about a minute", 340 -> "about 6 min": the same coarse words as `estimates.about` of the server. */
+export function about(seconds) {
+  const [minute, hour, day] = [60, 3600, 86400];
+  if (seconds < 1.5 * minute) return "about a minute";
+  if (seconds < 10 * minute) return `about ${Math.round(seconds / minute)} min`;
+  if (seconds < 57.5 * minute) return `about ${5 * Math.round(seconds / (5 * minute))} min`;
+  if (seconds < 1.5 * hour) return "about an hour";
+  return seconds < 36 * hour ? `about ${Math.round(seconds / hour)} hours` : `about ${Math.round(seconds / day)} days`;
+}
+
 function refresh(root = document) {
   for (const element of root.querySelectorAll("time[data-ago]")) {
     const moment = new Date(element.dateTime);
@@ -44,8 +54,10 @@ const soon = () => {
 };
 new MutationObserver((changes) => {
   const arrives = (node) => node.nodeType === 1 && (node.matches("time[data-ago]") || node.querySelector("time[data-ago]"));
-  if (changes.some((change) => [...change.addedNodes].some(arrives))) soon();
-}).observe(document.body, { childList: true, subtree: true });
+  // a part that is morphed keeps its elements, and their words are replaced by what the server wrote
+  const isIn = (node) => (node.nodeType === 1 ? node : node.parentElement)?.closest("time[data-ago]");
+  if (changes.some((change) => isIn(change.target) || [...change.addedNodes].some(arrives))) soon();
+}).observe(document.body, { characterData: true, childList: true, subtree: true });
 setInterval(() => document.hidden || refresh(), 10_000);
 document.addEventListener("visibilitychange", () => document.hidden || refresh());
 refresh();
