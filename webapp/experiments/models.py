@@ -220,7 +220,7 @@ class Run(models.Model):
 
     @property
     def quoted(self) -> str:
-        """Its name as a part of a sentence."""
+        """The name as a part of a sentence."""
         return f"“{self.name}”" if self.name else str(self)
 
     @property

@@ -153,7 +153,7 @@ class RayClient:
         return [line for line in lines if line][-count:]
 
     def unfinished(self) -> list[ListedJob]:
-        """All jobs that are not over, whoever submitted them. Raises RayAway or RayRefused."""
+        """All jobs that are not over, also those of other programs. Raises RayAway or RayRefused."""
         try:
             found = self._call("GET", "/api/jobs/").json()
             return [_listed(each) for each in found if each["status"] not in ENDED]

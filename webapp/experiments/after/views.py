@@ -122,7 +122,7 @@ def chain_cancel(request: HttpRequest, run_id: int, step_id: int) -> HttpRespons
 
 
 def _cancelled(step: ChainStep) -> str:
-    """What ends with a step, in words."""
+    """The sentence that says which steps end with this one."""
     behind = [f"“{each}”" for each in services.waiting_behind(step)]
     too = f" {queries.listed(behind)} behind it {'is' if len(behind) == 1 else 'are'} cancelled too." if behind else ""
     return f"It is not launched.{too} To have it again, you must fill in its form again."

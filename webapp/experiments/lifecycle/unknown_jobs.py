@@ -36,7 +36,7 @@ class UnknownJob:
 
 
 def unknown_jobs() -> list[UnknownJob]:
-    """Those of Ray's last list, which upkeep fetches; none if Ray does not answer. The newest first."""
+    """The unknown jobs in Ray's last list, which upkeep fetches, the newest first; none if Ray does not answer."""
     listed = cluster.unfinished_jobs()
     if listed is None:
         return []
@@ -64,7 +64,7 @@ def _named(
     names: Collection[str],
     at: datetime,
 ) -> Iterator[str]:
-    """Those of the names that belong to the present attempt of a row, or to any attempt if the row has changed since shortly before `at`."""
+    """The names that belong to the present attempt of a row, or to any attempt if the row has changed since shortly before `at`."""
     numbered = {name: found for name in names if (found := NUMBERED.fullmatch(name)) and found["prefix"] == prefix}
     found = rows.filter(pk__in=[int(each["pk"]) for each in numbered.values()])
     told = {pk: (attempt, state in alive, since) for pk, attempt, state, since in found.values_list(*COLUMNS)}

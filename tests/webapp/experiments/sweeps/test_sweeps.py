@@ -236,7 +236,7 @@ def test_the_page_says_how_far_the_sweep_is_and_where_trials_are_compared(team, 
     Run.objects.filter(pk=second.pk).update(state="running", step=2, steps_total=4)
     page = as_researcher.get(f"/experiments/sweeps/{row.pk}").content.decode()
     assert "1 of 4 runs over" in page and 'max="1" value="0.3750"' in page
-    assert "the best 1 in 2 trials continues after step 1, 2" in " ".join(page.split())
+    assert "compared at step 1, 2; 1 trial in 2 continues" in " ".join(page.split())
 
 
 def test_weak_trials_are_stopped_at_a_rung_by_an_ordinary_stop(team, sweep):
