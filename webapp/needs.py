@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from textwrap import shorten
 from typing import Any
 from urllib.parse import urlencode
 
@@ -141,7 +142,10 @@ def _reason(row: Any) -> str:
     """The first line of what is known about the failure. Each kind of work stores it in a field of another name."""
     fields = ("state_reason", "problem", "error", "reason")
     said = next((text for field in fields if (text := getattr(row, field, ""))), "")
-    return str(said).strip().partition("\n")[0][:MOST_WORDS] or "The reason is not known; its page has the log."
+    return (
+        shorten(str(said).partition("\n")[0], MOST_WORDS, placeholder=" …")
+        or "The reason is not known; its page has the log."
+    )
 
 
 def _evaluations(workspace: int) -> QuerySet[Evaluation]:

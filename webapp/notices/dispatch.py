@@ -83,7 +83,7 @@ def tell(workspace_id: int, event: str, event_id: UUID, payload: Mapping[str, ob
     people = {user for user in _people(subject, event) if user != by}
     members = Membership.objects.filter(workspace_id=workspace_id, user_id__in=people, role__in=READERS)
     found = sorted(members.filter(user__is_active=True).values_list("user_id", flat=True)) if people else []
-    facts, now = words.kept(event, payload), timezone.now()
+    facts, now = words.kept(event, payload, by), timezone.now()
     if subject.sweep_name:
         facts["sweep_name"] = subject.sweep_name
     mailed = _mailed(found, event)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from textwrap import shorten
 from typing import Any
 
 from django.urls import reverse
@@ -145,10 +146,11 @@ def page(kind: str, pk: int) -> str:
     return reverse(PAGES[kind], args=[pk])
 
 
-def kept(event: str, payload: Mapping[str, object]) -> dict[str, object]:
+def kept(event: str, payload: Mapping[str, object], by: int | None) -> dict[str, object]:
     """The fields of an event that the words need. The name of the person who stopped or paused something is left out, because it could not
     be removed later."""
-    out = set() if event in TROUBLE else {"reason"}
+    by_server = event == "run.stopped" and by is None  # by a limit, by its early stop or by its sweep
+    out = set() if event in TROUBLE or by_server else {"reason"}
     return {name: payload[name] for name in payload if name in KEPT and name not in out}
 
 
@@ -184,9 +186,9 @@ def text(row: Notice) -> str:
     """A further line, or an empty text."""
     facts = row.facts
     if row.event == "run.alert":
-        return " ".join(str(facts["text"]).split())[:MOST_WORDS]
+        return shorten(str(facts["text"]), MOST_WORDS, placeholder=" …")
     if why := str(facts.get("reason") or facts.get("error") or "").strip():
-        return why.partition("\n")[0][:MOST_WORDS]
+        return shorten(why.partition("\n")[0], MOST_WORDS, placeholder=" …")
     if row.event == "run.alarm":
         return f"{alarm_title(facts['signal'], facts['subject'], facts['role'])}, step {facts['step']}."
     if row.event == "run.stalled":

@@ -280,5 +280,17 @@ def test_a_failed_backup_tells_administrators_in_the_workspaces_that_they_own(te
 
 
 def test_a_name_in_a_reason_is_kept_only_of_what_went_wrong(run, team):
-    move(run, "stopped", reason=f"{team.owner.user} asked it to stop")
+    move(run, "stopped", actor=team.owner.user, reason=f"{team.owner.user} asked it to stop")
     assert "reason" not in Notice.objects.get(user=team.researcher.user).facts
+
+
+def test_a_notice_says_which_limit_has_stopped_a_run(run, team):
+    told = "The 600 tokens that it may generate are used up. Stopped after step 4"
+    move(run, "stopped", reason=told)
+    assert words.text(Notice.objects.get(user=team.researcher.user)) == told
+
+
+def test_a_long_reason_ends_between_two_words_and_says_that_there_is_more(run, team):
+    move(run, "failed", reason="sampler " * 100)
+    told = words.text(Notice.objects.get(user=team.researcher.user))
+    assert told.endswith("sampler …") and len(told) <= words.MOST_WORDS
