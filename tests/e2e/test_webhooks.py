@@ -27,7 +27,7 @@ def test_all_events_of_a_group_are_chosen_with_one_box(open_page, as_owner, hook
     page.goto(f"/settings/webhooks/{hook.pk}")
     runs = page.locator("[data-group]").first
     expect(runs.locator("summary")).to_contain_text("2 of ")
-    box = runs.get_by_label("All of Runs and sweeps")
+    box = runs.get_by_label("All of these: Runs and sweeps")
     assert box.evaluate("(node) => node.indeterminate")
     on_screens(page, "webhook-events")
     box.check()

@@ -152,7 +152,7 @@ def take_up() -> int:
     lost.filter(give_up_at__lte=now).update(state=State.FAILED, error=died, status=None, answer="")
     lost.update(state=State.WAITING, next_try_at=now, error=died, status=None, answer="")
     due = Delivery.objects.filter(state=State.WAITING, next_try_at__lte=now, webhook__active=True)
-    rows = list(due.order_by("next_try_at").values_list("id", "attempts")[:TAKEN_AT_ONCE])
+    rows = list(due.order_by("next_try_at", "id").values_list("id", "attempts")[:TAKEN_AT_ONCE])
     with transaction.atomic():
         # not offered again in the next round: with a busy queue that would only make it longer
         Delivery.objects.filter(id__in=[pk for pk, _ in rows], state=State.WAITING, next_try_at__lte=now).update(

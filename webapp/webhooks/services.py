@@ -180,6 +180,21 @@ def deliver_again(membership: Membership, row: Delivery) -> Delivery:
     return row
 
 
+@transaction.atomic
+def deliver_failed_again(membership: Membership, hook: Webhook) -> int:
+    """Sends again what has failed, except tests: each message for as long as if it had just happened. Returns how many.
+
+    Upkeep sends them, so many at once do not flood the queue. Raises Conflict while the hook is paused.
+    """
+    _awake(hook)
+    now = timezone.now()
+    failed = Delivery.objects.filter(webhook=hook, state=State.FAILED).exclude(event=TEST)
+    count = failed.update(state=State.WAITING, next_try_at=now, give_up_at=now + GIVE_UP_AFTER)
+    if count:
+        audit.record(membership, membership.user, "webhook.delivered_again", hook, messages=count)
+    return count
+
+
 def _awake(hook: Webhook) -> None:
     """Wakes the receiver, however long it has been silent, because a person who presses a button wants to know now."""
     if not Webhook.objects.filter(pk=hook.pk, active=True).update(failures=0, quiet_until=None):

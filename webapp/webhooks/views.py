@@ -8,6 +8,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
+from trainer.contracts.plurals import counted
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership
 from webapp.core.database.paging import page
@@ -91,7 +92,7 @@ def _hook_page(request: HttpRequest, hook: Webhook, form: WebhookForm, secret: s
 @never_cache
 @require_POST
 def act(request: HttpRequest, hook_id: int) -> HttpResponseBase:
-    """Does what a button of a hook's page asks: `action` is test, pause, resume, secret or delete."""
+    """Does what a button of a hook's page asks: `action` is test, failed, pause, resume, secret or delete."""
     membership = require(request, access.OWNER)
     hook = access.hook_write(membership, hook_id)
     action = request.POST.get("action", "")
@@ -111,6 +112,10 @@ def _press(request: HttpRequest, membership: Membership, hook: Webhook, action: 
         if action == "test":
             services.test(membership, hook)
             messages.success(request, "A test is being sent; see the log.")
+        elif action == "failed":
+            count = services.deliver_failed_again(membership, hook)
+            are = "is" if count == 1 else "are"
+            messages.success(request, f"{counted(count, 'messages')} {are} sent again in the next seconds.")
         elif action in ("pause", "resume"):
             services.set_active(membership, hook, action == "resume")
             messages.success(

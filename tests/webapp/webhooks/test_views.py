@@ -1,14 +1,17 @@
 """The pages and the API of webhooks."""
 
+import json
 import re
+from datetime import timedelta
 
 import pytest
 from django.db import transaction
+from django.utils import timezone
 
 from tests.team import ApiClient, browser
 from webapp.core.encryption import unseal
 from webapp.core.models import AuditEntry
-from webapp.webhooks import services
+from webapp.webhooks import delivering, services
 from webapp.webhooks.events import EVENTS
 from webapp.webhooks.models import Delivery, Webhook
 
@@ -54,6 +57,28 @@ def test_the_log_names_what_each_message_is_about(as_owner, hook, team):
     with transaction.atomic():
         services.announce(team.workspace.pk, "run.failed", {"run": 7, "name": "warm start"})
     assert "warm start" in as_owner.get(f"{PAGE}/{hook.id}").content.decode()
+
+
+def test_what_failed_while_the_receiver_was_away_is_sent_again_with_one_press(as_owner, team, hook, receiver):
+    with transaction.atomic():
+        for name in ("first", "second", "third"):
+            services.announce(team.workspace.pk, "run.failed", {"run": 7, "name": name})
+        services.test(team.owner, hook)
+    long_ago = timezone.now() - timedelta(days=2)
+    Delivery.objects.update(state="failed", attempts=12, error="The receiver answered 500.", give_up_at=long_ago)
+    log = f"{PAGE}/{hook.id}"
+    assert "Send all failed messages again" not in as_owner.get(log).content.decode()
+    assert "Send all failed messages again" in as_owner.get(f"{log}?state=failed").content.decode()
+    told = as_owner.post(f"{log}/act", {"action": "failed"}, follow=True).content.decode()
+    assert "3 messages are sent again" in told
+    assert delivering.take_up() == 3
+    for row in Delivery.objects.filter(state="waiting").order_by("pk"):
+        delivering.send(row.pk, row.attempts)
+    heard = [json.loads(body)["data"]["name"] for _, _, body in receiver.heard]
+    assert heard == ["first", "second", "third"] and Delivery.objects.filter(state="delivered").count() == 3
+    assert list(Delivery.objects.filter(state="failed").values_list("event", flat=True)) == ["webhook.test"]
+    services.set_active(team.owner, hook, False)
+    assert "is paused" in as_owner.post(f"{log}/act", {"action": "failed"}, follow=True).content.decode()
 
 
 def test_the_help_that_a_secret_names_is_a_link(as_owner, receiver):
