@@ -30,7 +30,7 @@ def stack() -> Iterator[Stack]:
     migrations is kept (`tests/schema.py`), the database starts with it, and `upgrade` finds nothing to do. The processes of runs and of
     other jobs are forked from one that has loaded torch. Those of `test_two_nodes.py` start as in the product.
     """
-    trainer = shlex.join(fork_server.command())
+    trainer = shlex.join(fork_server.command(loaded=(*fork_server.TRAINER, "tests.e2e.short_lessons")))
     command = f"cd {shlex.quote(str(ROOT))} && exec env -u OMP_NUM_THREADS {trainer} job"
     running = Stack("--no-demo", var=_with_schema(), env={"TRAINER_COMMAND": command})
     try:

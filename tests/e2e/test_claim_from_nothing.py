@@ -4,15 +4,19 @@ import pytest
 
 from tests.e2e.tiny import eventually
 from tests.stack import Stack
+from trainer.metrics.claims import PLANS
+from trainer.metrics.claims.plan import merge_config
 
 pytestmark = [pytest.mark.stack, pytest.mark.slow]
 
 STEPS = 2
+PLAN = PLANS["rationale"]
+SMALL = {"steps": STEPS, "rollout": {"prompts_per_step": 2, "group_size": 4}, "evaluation": {"max_examples": 12}}
 
 
 def test_one_request_makes_the_task_trains_every_arm_and_decides(stack: Stack):
     api = stack.api()
-    begun = api.post("claims", json={"plan": "rationale", "seeds": 2, "config": {"steps": STEPS}})
+    begun = api.post("claims", json={"plan": PLAN.name, "seeds": 2, "config": merge_config(PLAN.shared, SMALL)})
     assert begun.status_code == 201, begun.text
     address = f"claims/{begun.json()['id']}"
     assert begun.json()["state"] == "waiting"
