@@ -146,7 +146,7 @@ def next_steps(membership: Membership, runs: list[Run], any_dataset: bool, any_p
         steps.append(
             NextStep(
                 icon="key-round",
-                title="Make an API token",
+                title="Create an API token",
                 text="A script can do everything that these pages do.",
                 href=_at("tokens"),
             )

@@ -55,12 +55,12 @@ def test_the_best_of_what_was_sampled_teaches_a_model_that_the_next_policy_begin
 ):
     page = open_page(as_researcher)
     page.goto(f"/runs/{sampled.pk}/rollouts")
-    page.get_by_role("link", name="Make a dataset").click()
+    page.get_by_role("link", name="Create a dataset").click()
     page.get_by_role("checkbox", name="Truncated").uncheck()  # the tiny model does not end a response by itself
     page.get_by_role("button", name="Count again").click()
     expect(page.get_by_text("off", exact=True).first).to_be_visible()
     page.get_by_label("Name", exact=True).fill("Two of each")
-    page.get_by_role("button", name="Make the dataset").click()
+    page.get_by_role("button", name="Create the dataset").click()
     page.wait_for_url("**/imports/*")
     imports.run_import(ImportJob.objects.get().pk)  # the work of a worker
     page.reload()

@@ -68,7 +68,7 @@ def test_from_nothing_one_click_makes_the_task_and_starts(open_page, as_research
     expect(page.get_by_text("No dataset yet")).to_be_visible()
     page.get_by_label("Seeds").fill("2")
     check_look(page)
-    page.get_by_role("button", name="Make its task and start").dblclick()
+    page.get_by_role("button", name="Create its task and start").dblclick()
     page.wait_for_url(re.compile(r"/experiments/claims/\d+$"))
     study, job = ClaimStudy.objects.get(), WeightsJob.objects.get()
     standing = page.locator("#standing")

@@ -108,7 +108,7 @@ def test_pass_rates_are_written_into_the_next_version(open_page, as_researcher, 
     page.get_by_label("Together with the answers of").select_option(index=1)
     assert faults(page) == []
     look(page, "rates")
-    page.get_by_role("button", name="Make a version with these pass rates").click()
+    page.get_by_role("button", name="Create a version with these pass rates").click()
     page.wait_for_url("**/versions/2")
     assert DatasetVersion.objects.get(dataset=version.dataset_id, number=2).lineage["written"] == len(keys)
     job = curating.curate(team.researcher, version, "faulty", {"below": 0.2})

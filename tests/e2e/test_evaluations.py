@@ -76,9 +76,9 @@ def test_from_recorded_verdicts_to_tasks_for_people(open_page, eager, as_researc
     expect(page.get_by_role("heading", name="Response B")).to_be_visible()
 
     page.go_back()
-    page.get_by_role("button", name="Make annotation tasks").click()
+    page.get_by_role("button", name="Create annotation tasks").click()
     page.locator("#tasks-name").fill("Where the judge wavers")
-    page.get_by_role("button", name="Make tasks").click()
+    page.get_by_role("button", name="Create tasks").click()
     page.wait_for_url("**/projects/*")
     project = Project.objects.get()
     wavering = row.results["tags"]["inconsistent"]

@@ -55,7 +55,7 @@ def test_a_bar_narrows_a_version_is_derived_and_exported(open_page, as_researche
     expect(page.locator(".stats")).to_contain_text("18")
     expect(page.locator("tbody tr[data-href]")).to_have_count(6)
     page.fill('input[name="note"]', "the long ones go")
-    page.get_by_role("button", name="Make the version").click()
+    page.get_by_role("button", name="Create the version").click()
     page.wait_for_url("**/curations/*")
     work()
     page.get_by_role("link", name="Open version 2").click()

@@ -30,13 +30,13 @@ def test_tasks_are_made_graded_and_published_and_the_score_is_corrected(open_pag
     other.goto(address)  # another tab that still offers the button
     place = page.locator("#grade-next")
     place.get_by_label("People per response").fill("0")
-    place.get_by_role("button", name="Make annotation tasks").click()
+    place.get_by_role("button", name="Create annotation tasks").click()
     expect(place.get_by_role("alert")).to_contain_text("People per response must be between 1 and")
     look(page, "refused")
     place.get_by_label("People per response").fill("1")
-    place.get_by_role("button", name="Make annotation tasks").click()
+    place.get_by_role("button", name="Create annotation tasks").click()
     expect(place).to_contain_text("0 of 20 responses are graded")
-    other.locator("#grade-next").get_by_role("button", name="Make annotation tasks").click()
+    other.locator("#grade-next").get_by_role("button", name="Create annotation tasks").click()
     expect(other.locator("#grade-next")).to_contain_text("0 of 20 responses are graded")
     project = Project.objects.get()
 

@@ -139,7 +139,7 @@ def test_pairs_become_a_reward_a_policy_and_a_win_rate(
     ask_and_send(page)
     project = Project.objects.get()
     page.goto(f"/projects/{project.pk}/people")
-    page.get_by_role("button", name="Make a link").click()
+    page.get_by_role("button", name="Create a link").click()
     link = page.locator(".copyable .code").inner_text()
     for name, key in (("Nora", "1"), ("Omar", "7")):  # the first or the second answer
         compare(chromium, server.url, link, name, key)

@@ -41,7 +41,7 @@ def test_the_map_leads_to_the_learnable_prompts_and_to_a_version_of_them(open_pa
     expect(page.locator("tbody tr[data-href]")).to_have_count(28)
     page.locator('[data-spread="pass_rate"] .bar').first.wait_for()
     page.get_by_role("link", name="Derive a version").click()
-    page.get_by_role("button", name="Make the version").click()
+    page.get_by_role("button", name="Create the version").click()
     page.wait_for_url("**/curations/*")
     runner.run(CurationJob.objects.latest("id").pk)  # the work of a worker
     page.reload()

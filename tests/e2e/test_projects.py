@@ -70,7 +70,7 @@ def test_a_project_is_set_up_opened_and_joined_by_a_newcomer(
     expect(page.get_by_text("Nobody works here yet")).to_be_visible()
 
     page.get_by_role("link", name="People", exact=True).click()
-    page.get_by_role("button", name="Make a link").dblclick()
+    page.get_by_role("button", name="Create a link").dblclick()
     link = page.locator(".copyable .code").inner_text()
     assert ProjectInvite.objects.count() == 1
     secret = link.rsplit("/", 1)[1]
@@ -81,7 +81,7 @@ def test_a_project_is_set_up_opened_and_joined_by_a_newcomer(
     newcomer.get_by_label("Your name").fill("Nora")
     newcomer.get_by_label("Email").fill("nora@example.com")
     newcomer.get_by_label("Password").fill("twelve letters")
-    newcomer.get_by_role("button", name="Make an account and begin").click()
+    newcomer.get_by_role("button", name="Create an account and begin").click()
     newcomer.get_by_role("link", name="Which is better?").click()
     newcomer.wait_for_url("**/work")
     newcomer.get_by_text("Which colour is fruit 0?").wait_for()

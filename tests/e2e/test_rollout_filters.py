@@ -36,7 +36,7 @@ def test_what_is_filled_in_counts(open_page, as_researcher, run):
     expect(page.get_by_role("checkbox", name="Reward or judge")).not_to_be_checked()
     page.get_by_role("checkbox", name="Truncated").uncheck()
     page.get_by_role("button", name="Count again").click()
-    expect(page.get_by_role("button", name="Make the dataset of 2 responses")).to_be_visible()
+    expect(page.get_by_role("button", name="Create the dataset of 2 responses")).to_be_visible()
     page.set_viewport_size({"width": 390, "height": 844})
     wide = page.locator(".sift").evaluate("node => node.scrollWidth > node.parentElement.clientWidth")
     assert not wide and faults(page) == []

@@ -71,7 +71,7 @@ def invited(page: Page) -> str:
     page.get_by_role("button", name="Create and open").click()
     page.get_by_role("link", name="Invite people").first.click()
     expect(page.get_by_label("People", exact=True)).to_have_value("2")
-    page.get_by_role("button", name="Make a link").click()
+    page.get_by_role("button", name="Create a link").click()
     return page.locator(".copyable .code").inner_text()
 
 

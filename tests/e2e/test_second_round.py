@@ -119,7 +119,7 @@ def set_up(page: Page) -> str:
     page.wait_for_url(re.compile(r"/projects/\d+$"))
     task_services.make(Project.objects.get().pk)  # the work of a worker
     page.get_by_role("link", name="People", exact=True).click()
-    page.get_by_role("button", name="Make a link").click()
+    page.get_by_role("button", name="Create a link").click()
     return page.locator(".copyable .code").inner_text()
 
 

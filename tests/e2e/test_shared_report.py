@@ -31,7 +31,7 @@ def link(open_page, as_researcher, team, report) -> str:  # noqa: F811
     assert refusals(page) == []
     photograph(page, "report-share-new")
     page.get_by_label("Name").fill("For the paper")
-    page.get_by_role("button", name="Make a link").click()
+    page.get_by_role("button", name="Create a link").click()
     path = urlsplit(page.locator("pre.code").inner_text().strip()).path
     assert refusals(page) == []
     return path

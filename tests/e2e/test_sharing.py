@@ -42,7 +42,7 @@ def test_a_comparison_is_shared_opened_without_an_account_and_withdrawn(
     assert refusals(mine) == []
     photograph(mine, "share-new")
     mine.get_by_label("Name").fill("For the paper")
-    mine.get_by_role("button", name="Make a link").click()
+    mine.get_by_role("button", name="Create a link").click()
     link = urlsplit(mine.locator("pre.code").inner_text().strip()).path
     assert refusals(mine) == []
     photograph(mine, "share-made")

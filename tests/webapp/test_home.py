@@ -65,7 +65,7 @@ def test_running_runs_come_before_queued_and_ended_ones(as_researcher, launch): 
 
 def test_proposals_follow_the_role(team, as_researcher, as_outsider, client):
     client.force_login(team.reviewer.user, backend="django.contrib.auth.backends.ModelBackend")
-    assert steps(client) == ["Make an API token"]
+    assert steps(client) == ["Create an API token"]
     create_token(team.reviewer, "mine", "read")
     assert steps(client) == []
     assert "Invite someone" in steps(as_outsider)  # alone in their own workspace

@@ -93,7 +93,7 @@ def _try(row: Delivery) -> DeliveryOutcome:
         headers = {"content-type": "application/json", "user-agent": USER_AGENT, **signature}
         answer = post(row.webhook.url, headers, body)
     except Unreadable as error:
-        return DeliveryOutcome(f"The secret cannot be read: {error}. Make a new secret on the webhook's page.")
+        return DeliveryOutcome(f"The secret cannot be read: {error}. Create a new secret on the webhook's page.")
     except DestinationRefused as error:
         return DeliveryOutcome(f"Not sent: {error}.", silent=True)
     except NoAnswer as error:

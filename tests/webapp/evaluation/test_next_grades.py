@@ -140,17 +140,17 @@ def test_the_page_makes_the_tasks_and_says_who_may(team, as_researcher):
     address = f"/evaluations/{row.pk}"
     reviewer = browser(team.reviewer)
     seen = page_html(reviewer.get(address))
-    assert "Researchers and owners make annotation projects" in seen and "Make annotation tasks" not in seen
+    assert "Researchers and owners make annotation projects" in seen and "Create annotation tasks" not in seen
     assert reviewer.post(f"{address}/grade-next").status_code == 403
     page = page_html(as_researcher.get(address))
-    assert "20 responses to 20 prompts" in page and "Make annotation tasks" in page
+    assert "20 responses to 20 prompts" in page and "Create annotation tasks" in page
     wrong = as_researcher.post(f"{address}/grade-next", {"overlap": "0"}, headers={"HX-Request": "true"})
     assert "People per response must be between 1 and" in page_html(wrong)
     made = as_researcher.post(f"{address}/grade-next", {"overlap": "1"})
     assert made.url == f"{address}#grade-next"
     project = Project.objects.get()
     page = page_html(as_researcher.get(address))
-    assert "Make annotation tasks" not in page and f"/projects/{project.pk}" in page
+    assert "Create annotation tasks" not in page and f"/projects/{project.pk}" in page
     refused = as_researcher.post(f"{address}/correct", follow=True)
     assert "The grades are not published yet" in page_html(refused)
     answer_all_tasks(team.researcher, project)

@@ -48,7 +48,7 @@ def test_reviewers_read_everything_and_change_nothing(team, finished):
     for name in WRITES:
         assert client.post(f"/evaluations/{finished.pk}/{name}").status_code == 403, name
     assert client.get("/evaluations/new").status_code == 403
-    assert "Make annotation tasks" not in client.get(f"/evaluations/{finished.pk}/cases").content.decode()
+    assert "Create annotation tasks" not in client.get(f"/evaluations/{finished.pk}/cases").content.decode()
 
 
 def test_annotators_see_nothing(team, finished, as_annotator):

@@ -119,7 +119,7 @@ def test_an_address_that_has_become_private_hears_nothing(team, hook, receiver, 
 def test_a_secret_of_another_key_says_what_to_do(team, hook, receiver, settings):
     announce(team)
     settings.SECRET_KEY = get_random_secret_key()
-    assert "Make a new secret" in attempt().error
+    assert "Create a new secret" in attempt().error
     assert receiver.heard == []
 
 

@@ -44,7 +44,7 @@ def test_a_probe_that_knows_no_example_is_refused(team, version):  # noqa: F811
 def test_the_page_writes_and_goes_to_the_version(team, version, probe):  # noqa: F811
     client = browser(team.researcher)
     where = f"/datasets/{version.dataset_id}/versions/1/pass-rates"
-    assert "Make a version with these pass rates" in client.get(where).content.decode()
+    assert "Create a version with these pass rates" in client.get(where).content.decode()
     answer = client.post(f"{where}/write", {"probe": [str(probe.pk), ""]})
     assert (answer.status_code, answer["Location"]) == (302, f"/datasets/{version.dataset_id}/versions/2")
 

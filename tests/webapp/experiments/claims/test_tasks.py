@@ -296,7 +296,7 @@ def test_data_without_a_model_are_told(team, ask):
 
 def test_the_form_starts_with_nothing_here(team, as_researcher, made):
     page = page_html(as_researcher.get(FORM))
-    assert "Make its task and start" in page and "No dataset yet" in page
+    assert "Create its task and start" in page and "No dataset yet" in page
     shared = '{"steps": 4, "data": {"form": "lines"}, "reward": {"matcher": "words"}}'
     sent = {"own": "1", "seeds": "2", "shared": shared, "key": "a"}
     answer = as_researcher.post(FORM, sent)
@@ -324,12 +324,12 @@ def test_settings_that_no_database_holds_are_told_at_the_form(as_researcher, own
 
 def test_a_claim_about_given_data_offers_no_task(as_researcher):
     page = page_html(as_researcher.get("/experiments/claims/toggle_smollm/new"))
-    assert "Make its task" not in page and "Launch all runs" in page
+    assert "Create its task" not in page and "Launch all runs" in page
     assert "Requirements</h2>" in page and "python -m trainer models prepare" in page and "demo/prompts.jsonl" in page
     page = page_html(as_researcher.get("/experiments/claims/rubric_pairs/new"))
     assert "demo/rubric_pairs.jsonl" in page and "claims rubric_pairs --size demo" in page
     page = page_html(as_researcher.get(f"{FORM}?size=demo"))
-    assert "Make its task" not in page
+    assert "Create its task" not in page
 
 
 def test_the_api_makes_the_task_too(team, api, made):

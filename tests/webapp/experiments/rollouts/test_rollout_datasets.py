@@ -239,7 +239,7 @@ def test_the_page_counts_shows_cases_and_makes_what_it_counted(filtered, client,
     page = page_html(client.get(address, {"filtered": "1", "on": ON, "show": "incorrect", **FILTERS}))
     assert "0% of what verifiers decide" in page and "one that is wrong, and long" in page and "2 responses" in page
     without = page_html(client.get(address, {"filtered": "1", "on": ON[:-1], **FILTERS}))
-    assert "3 responses" in without and "Make the dataset of 3 responses" in without
+    assert "3 responses" in without and "Create the dataset of 3 responses" in without
     reply = client.post(address, {"filtered": "1", "on": ON, "name": "sifted", **FILTERS})
     job, (example,) = made(ImportJob.objects.get().pk)
     assert reply.url == f"/imports/{job.pk}" and job.origin["left_out"] == dict.fromkeys(ON, 1)
@@ -276,12 +276,12 @@ def test_count_again_and_make_both_go_by_what_the_form_says(filtered, client, te
     address = f"/runs/{filtered.pk}/rollouts/dataset"
     page = page_html(client.get(address, {"filtered": "1", "on": ON, **FILTERS}))
     form = page[page.index('<form id="filters"') : page.index("</form>", page.index('<form id="filters"'))]
-    assert 'name="best"' in form and 'name="name"' in form and "Make the dataset of 2 responses" in form
+    assert 'name="best"' in form and 'name="name"' in form and "Create the dataset of 2 responses" in form
     changed = {"filtered": "1", "on": ON, "name": "mine", "csrfmiddlewaretoken": "secret", **FILTERS, "best": "1"}
     counted = client.post(address, {**changed, "count": "1"})
     assert counted.status_code == 302 and "secret" not in counted.url and not ImportJob.objects.exists()
     page = page_html(client.get(counted.url.split("#")[0]))
-    assert "Make the dataset of 1 response" in page and 'value="mine"' in page
+    assert "Create the dataset of 1 response" in page and 'value="mine"' in page
     client.post(address, {**changed, "best": "3"})
     _, (example,) = made(ImportJob.objects.get().pk)
     assert len(example.responses) == 3
@@ -315,7 +315,7 @@ def test_only_researchers_of_the_workspace_may(team, sampled, client):
     client.force_login(team.reviewer.user)
     assert client.post(address, body, content_type="application/json").status_code == 403
     assert client.post(f"/runs/{sampled.pk}/rollouts/dataset", body).status_code == 403
-    assert "Make a dataset" not in page_html(client.get(f"/runs/{sampled.pk}/rollouts"))
+    assert "Create a dataset" not in page_html(client.get(f"/runs/{sampled.pk}/rollouts"))
     assert not ImportJob.objects.exists()
 
 

@@ -38,7 +38,7 @@ class CorrectedConfig(RecipeConfig):
 
     graded: list[GradedIn] = knob(
         [],
-        "Datasets in which people have graded some of these responses: those that “Make annotation tasks” made and whose project has "
+        "Datasets in which people have graded some of these responses: those that “Create annotation tasks” made and whose project has "
         "published since, beside the evaluation's own",
         max_length=16,
         advanced=True,
