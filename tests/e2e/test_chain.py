@@ -30,7 +30,7 @@ def test_a_chain_is_put_together_drawn_and_goes_on(open_page, as_researcher, run
     page.get_by_role("button", name="Then evaluate… behind second").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Name").fill("how good")
-    dialog.get_by_role("button", name="Put it there").click()
+    dialog.get_by_role("button", name="Add the step").click()
     expect(chain).to_contain_text("Waits until “second” before it was launched and has finished")
     check_look(page)
     Run.objects.filter(id=run.id).update(state="finished")

@@ -22,7 +22,7 @@ def test_a_join_is_added_and_drawn(open_page, as_researcher, team, run):  # noqa
     dialog.get_by_label("With another seed").check()
     dialog.get_by_label("Name optional").fill("How good both are after a long name that does not fit")
     on_screens(page, "chain-dialog")
-    dialog.get_by_role("button", name="Put it there").press("Enter")
+    dialog.get_by_role("button", name="Add the step").press("Enter")
     expect(page.locator(".chain-line")).to_have_count(2)
     page.goto(f"/runs/{run.id}/chain/0/policy")
     page.get_by_label("With another seed").check()

@@ -144,7 +144,7 @@ def test_a_reviewer_matches_reasons_blind_and_the_page_says_how_far_the_matcher_
     expect(page.get_by_role("main")).not_to_contain_text("embeddings")
     picture(page, "reasons", full_page=True)
     page.get_by_role("checkbox", name="H1 and R1 say the same").check()
-    page.get_by_role("button", name="Save, next").click()
+    page.get_by_role("button", name="Save and continue").click()
     expect(page.locator("#reasons")).to_contain_text("of 4 pairs of reasons in 1 judgement")
     page.set_viewport_size({"width": 390, "height": 844})
     page.emulate_media(color_scheme="dark")

@@ -80,7 +80,7 @@ def test_the_effect_of_a_change_is_seen_down_to_the_raw_text(page, endpoint, exa
     page.goto(f"/judges/{first.judge_id}")
     page.get_by_role("link", name="Choose").click()
     page.locator("[name=examples]:checked").first.wait_for()
-    page.get_by_role("button", name="Keep these").click()
+    page.get_by_role("button", name="Save").click()
     look(page, "judge")
     page.get_by_role("button", name="Compare").click()
     page.locator(".line.added", has_text="Be harsh.").wait_for()

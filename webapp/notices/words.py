@@ -78,7 +78,7 @@ KINDS: Mapping[str, Kind] = {
     "model.registered": Kind(tone="info", icon="box", said="was registered"),
     "model.alias_moved": Kind(tone="info", icon="tag", said="has a new alias"),
     "model.alias_removed": Kind(tone="info", icon="tag", said="has lost an alias"),
-    "model.deleted": Kind(tone="info", icon="trash-2", said="was taken off the list"),
+    "model.deleted": Kind(tone="info", icon="trash-2", said="was removed from the list"),
     "model.stage_changed": Kind(tone="info", icon="flag", said="came to another stage"),
 }
 ABOUT = {"version": "dataset"}

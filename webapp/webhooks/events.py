@@ -26,7 +26,7 @@ EVENTS = {
     "model.alias_moved": "An alias points at another model, or at its first one",
     "model.alias_removed": "Somebody removed an alias; the model that it pointed at stays",
     "model.stage_changed": "Somebody changed the stage of a model",
-    "model.deleted": "Somebody took a model off the list",
+    "model.deleted": "Somebody removed a model from the list",
     "run.started": "A run began to run; once for each attempt",
     "run.finished": "A run reached its end",
     "run.failed": "A run ended with an error",

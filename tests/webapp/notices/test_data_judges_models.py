@@ -102,9 +102,9 @@ def test_who_watches_a_model_hears_that_it_lost_its_alias_and_was_taken_off_the_
     assert notice_events(team.reviewer) == ["model.alias_moved", "model.alias_removed", "model.deleted"]
     assert [title for title, _, _ in said(team.reviewer)][1:] == [
         "Model “old” has lost an alias, @champion",
-        "Model “old” was taken off the list",
+        "Model “old” was removed from the list",
     ]
-    assert "Model “old” was taken off the list" in browser(team.reviewer).get("/notices").content.decode()
+    assert "Model “old” was removed from the list" in browser(team.reviewer).get("/notices").content.decode()
 
 
 def test_what_one_does_not_want_to_hear_of_is_not_told_through_something_else(model, team):

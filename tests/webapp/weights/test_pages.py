@@ -14,7 +14,7 @@ def test_the_pages_list_show_stop_and_retry(team, job):
     assert job.state == "stopped"
     WeightsLogLine.objects.create(job=job, level="error", message="out of paper")
     page = client.get(f"/jobs/{job.pk}").content.decode()
-    assert "Stopped before it started" in page and "out of paper" in page and "Retry" in page
+    assert "Stopped before it started" in page and "out of paper" in page and "Try again" in page
     client.post(f"/jobs/{job.pk}/act", {"action": "retry"})
     job.refresh_from_db()
     assert (job.state, job.attempt) == ("queued", 2)

@@ -170,7 +170,7 @@ def review_majority(request: HttpRequest, project_id: int) -> HttpResponseBase:
     try:
         if request.POST.get("undo"):
             taken = services.withdraw_majority(membership, project)
-            messages.info(request, f"{taken:,} majorities were taken back.")
+            messages.info(request, f"{taken:,} decisions by majority were undone.")
         elif (done := services.accept_majority(membership, project)) is None:
             messages.info(request, "There are many tasks; a job accepts their majorities.")
         else:

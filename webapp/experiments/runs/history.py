@@ -39,7 +39,7 @@ WORDS = {
     "run.stop_now": "Asked to stop at once",
     "run.priority": "Priority in the line changed",
     "run.then": "A step was added after it",
-    "run.then_cancelled": "A step after it was taken back",
+    "run.then_cancelled": "A step after it was cancelled",
     "run.then_refused": "A step after it could not be launched",
     "run.repeat": "Repeated by the clock",
     "run.repeat_paused": "Its repeats paused",

@@ -138,7 +138,7 @@ def model_delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
     back = reverse("model", args=[model_id])
     text = "Its name, description and facts are deleted. Its files stay where they are."
     if asked := confirmation.question(
-        request, title=f"Take {row.name} off the list?", text=text, yes="Take it off", back=back
+        request, title=f"Remove {row.name} from the list?", text=text, yes="Remove it", back=back
     ):
         return asked
     try:

@@ -276,7 +276,7 @@ function withdraw() {
   call(`/api/v1/tasks/${data.task}/resolution`, "DELETE", undefined, (task) => {
     draft.forget(data);
     begin(task);
-    toast("The decision was taken back.");
+    toast("The decision was undone.");
   });
 }
 
@@ -307,7 +307,7 @@ function sendWords(url, body, words, then, again) {
 
 async function remark(kind, before = "") {
   const flagged = kind === "guidelines";
-  const text = await written(flagged ? "Flag for a guideline update" : "Comment on this task", flagged ? "What should the guidelines say?" : "Your comment, for reviewers and managers", flagged ? "Flag" : "Comment", before);
+  const text = await written(flagged ? "Flag for a guideline update" : "Add a remark about this task", flagged ? "What should the guidelines say?" : "Your remark, for reviewers and managers", flagged ? "Flag" : "Send", before);
   if (!text) return;
   const told = (made) => {
     data.comments.unshift({ ...made, settled: false });
@@ -333,7 +333,7 @@ function drawRemarks() {
   list.replaceChildren(...data.comments.map((each) => el("li", { class: "remark" },
     el("span", { class: "chip", "data-tone": each.kind === "guidelines" ? "warn" : "info" }, icon(each.kind === "guidelines" ? "flag" : "message-square"), each.kind === "guidelines" ? "Guidelines" : "Remark"),
     el("span", { class: "grow", dir: "auto" }, each.text),
-    el("span", { class: "small muted" }, each.by, each.settled ? ", dealt with" : ""))));
+    el("span", { class: "small muted" }, each.by, each.settled ? ", resolved" : ""))));
   if (!data.comments.length) list.append(el("li", { class: "small muted" }, "None so far."));
 }
 
@@ -354,7 +354,7 @@ register("x", "Leave unresolved", () => inTurn(leave));
 register("z", "Undo", undoStep);
 register("ArrowLeft", "Previous task", () => part("previous").hidden || part("previous").click());
 register("ArrowRight", "Next task", () => part("next").hidden || part("next").click());
-register("c", "Comment", () => remark("remark"));
+register("c", "Add a remark", () => remark("remark"));
 register("f", "Flag for guideline update", () => remark("guidelines"));
 register("b", "Send back: then 1, 2, …", () => {
   say("Send back to whom? Press their number.");
