@@ -25,17 +25,20 @@ I am sorry , but as a model I would suggest a short walk along the river and the
 WORDS = TEXT.split()
 
 
-def seed_run(run: Run, steps: int = 60, state: str = "running", seed: int = 0) -> Run:
-    """Fills `run` with metrics up to `steps`, rollouts of a few of them, a log and a checkpoint."""
+def seed_run(run: Run, steps: int = 60, state: str = "running", seed: int = 0, brief: bool = False) -> Run:
+    """Fills `run` with metrics up to `steps`, rollouts of a few of them, a log and a checkpoint. A `brief` run has neither rollouts
+    nor metrics of its times and its machine.
+    """
     rng = random.Random(seed)  # noqa: S311 - a picture, not a secret
     start = datetime.now(UTC) - timedelta(seconds=9 * steps)
     points = [
         p for step in range(1, steps + 1) for p in _points(run, step, steps, start + timedelta(seconds=9 * step), rng)
     ]
-    MetricPoint.objects.bulk_create(points)
-    for step in sorted({1, steps // 2, steps - 1, steps}):
-        Rollout.objects.bulk_create(_rollouts(run, step, "train", step / 60, rng))
-    Rollout.objects.bulk_create(_rollouts(run, steps, "eval", steps / 60, rng))
+    MetricPoint.objects.bulk_create(p for p in points if not (brief and p.key.startswith("perf/")))
+    if not brief:
+        for step in sorted({1, steps // 2, steps - 1, steps}):
+            Rollout.objects.bulk_create(_rollouts(run, step, "train", step / 60, rng))
+        Rollout.objects.bulk_create(_rollouts(run, steps, "eval", steps / 60, rng))
     LogLine.objects.bulk_create(_log(run, steps, start))
     Artifact.objects.create(
         run=run,
