@@ -4,6 +4,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -108,11 +109,11 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def make_loop(
-    tiny_dir: Path, examples: list[Example], examples_file: Path, tmp_path: Path
+    tiny_dir: Path, tiny_model: Any, examples: list[Example], examples_file: Path, tmp_path: Path
 ) -> Iterator[Callable[..., Any]]:
     """A session. The parts of its stage can be replaced before it runs."""
     from trainer.inference.local import LocalSampler
-    from trainer.inference.models import load_model, load_tokenizer
+    from trainer.inference.models import load_tokenizer
     from trainer.loops.learner.learner import Learner
     from trainer.loops.policy.parts import Parts
     from trainer.loops.prompts.data import prepare_prompts
@@ -125,8 +126,8 @@ def make_loop(
     def make(config: PolicyConfig, run_dir: Path = tmp_path / "run", collector: Any = None) -> Session:
         tokenizer = load_tokenizer(tiny_dir)
         prompts = prepare_prompts(examples, tokenizer, config)
-        learner = Learner(load_model(tiny_dir), config)
-        sampler = LocalSampler(load_model(tiny_dir), tokenizer)
+        learner = Learner(deepcopy(tiny_model), config)
+        sampler = LocalSampler(deepcopy(tiny_model), tokenizer)
         monitor = RunMonitor(Spool(run_dir / "events.jsonl"))
         job = job_of(config, examples_file, tiny_dir, run_dir, monitor)
         parts = Parts(config, prompts, tokenizer, sampler, learner, run_dir, tiny_dir)
