@@ -21,6 +21,7 @@ from django.conf import settings as django_settings
 from django.core.cache import cache
 from django.db import transaction
 from django.test import TransactionTestCase, override_settings
+from django.test import client as django_client
 from django.utils.log import configure_logging
 from hypothesis import settings as hypothesis_settings
 from hypothesis.internal.conjecture import providers
@@ -47,6 +48,12 @@ IN_MEMORY: dict[str, Any] = {
 }
 # no test cuts the power, and waiting for the disk took longer than many runs of the trainer; `fstat` refuses the same descriptors
 os.fsync = os.fstat  # type: ignore[assignment]
+# `response.context` has what the view told its page, without a copy for each of the hundreds of templates that the page includes
+_client: Any = django_client
+_store = _client.store_rendered_templates
+_client.store_rendered_templates = lambda store, signal, sender, template, context, **told: (
+    _store(store, signal, sender, template, context, **told) if context.template is template else None
+)
 # imports and thousands of tests make many objects that stay, and checking these took a tenth of the time
 gc.set_threshold(50_000, 20, 100)
 

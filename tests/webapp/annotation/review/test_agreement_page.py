@@ -2,6 +2,7 @@
 
 import tracemalloc
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.template.loader import render_to_string
@@ -180,7 +181,8 @@ def test_rubrics_agree_by_the_items_they_have_in_common(team):
     page = browser(team.reviewer).get(f"/projects/{made.pk}/agreement")
     assert "averaged over tasks. 1 task matched by words only." in page_html(page)
     named = {**items, "matchers": {"all-MiniLM-L6-v2": 2, "a reviewer": 1}}
-    told = render_to_string("annotation/agreement.html", {**page.context[0].flatten(), "items": named})  # type: ignore[index]
+    shown: Any = page.context
+    told = render_to_string("annotation/agreement.html", {**shown.flatten(), "items": named})
     assert "2 tasks matched by meaning (all-MiniLM-L6-v2), 1 task corrected by a reviewer." in " ".join(told.split())
 
 
