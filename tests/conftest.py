@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from channels.layers import channel_layers
 from django.conf import settings as django_settings
 from django.core.cache import cache
 from django.db import transaction
@@ -66,6 +67,8 @@ def pytest_configure(config: pytest.Config) -> None:
         configure_logging(django_settings.LOGGING_CONFIG, django_settings.LOGGING)
     if path := os.environ.get("CPU"):
         config.pluginmanager.register(cpu.Plugin(Path(path)))
+    # until the end: to change four settings for each test, and back, would take milliseconds
+    override_settings(**IN_MEMORY).enable()
     django_settings.DATABASE_POOL = None  # a pool would keep connections to a database that is removed at the end
     os.environ.setdefault("MODEL_ROOTS", tempfile.gettempdir())  # tests make their models there
     django_settings.MODEL_ROOTS = (Path(tempfile.gettempdir()),)
@@ -145,8 +148,7 @@ def in_memory(request, settings, places):
     """No test writes into the checkout's var/, uses Redis, or spends time on slow password hashes or static files."""
     asked = "tmp_path" in request.fixturenames
     settings.VAR = request.getfixturevalue("tmp_path") / "var" if asked else next(places)
-    for name, value in IN_MEMORY.items():
-        setattr(settings, name, value)
+    channel_layers.backends = {}
     cache.clear()
 
 
@@ -158,7 +160,7 @@ def module_rows(django_db_setup, django_db_blocker, places) -> Iterator[Callable
 
     @contextmanager
     def _module_rows() -> Iterator[None]:
-        with django_db_blocker.unblock(), override_settings(VAR=next(places), **IN_MEMORY):
+        with django_db_blocker.unblock(), override_settings(VAR=next(places)):
             yield
 
     whole = transaction.atomic()
