@@ -2,16 +2,17 @@
 
 import os
 import subprocess
-import sys
 
 import pytest
 from django.conf import settings
 
-# No request reaches an address of the URL map, and loading all of them takes most of the time of a process
+from tests import fork_server
+
 PROGRAM = """
-import asyncio, sys, types
-sys.modules["webapp.urls"] = types.SimpleNamespace(websocket_urlpatterns=[])
-from webapp import asgi
+import asyncio, sys
+from tests.webapp.security.web_process import load_again
+load_again()
+asgi = sys.modules["webapp.asgi"]
 seen = {}
 async def inner(scope, receive, send):
     seen.update(client=scope["client"][0], scheme=scope["scheme"])
@@ -48,6 +49,6 @@ print(seen["client"], seen["scheme"], *HSTS.values())
 )
 def test_whose_word_counts(env, said):
     given = {name: value for name, value in os.environ.items() if name not in ("PUBLIC_URL", "TRUSTED_PROXIES")}
-    program = [sys.executable, "-c", PROGRAM]
+    program = [*fork_server.command("tests.run_text", ("tests.webapp.security.web_process",)), PROGRAM]
     run = subprocess.run(program, env=given | env, cwd=settings.BASE_DIR, capture_output=True, text=True, check=True)
     assert run.stdout.split("\n")[-2] == said
