@@ -25,6 +25,7 @@ from django.urls import resolve
 from touchstone import cli
 from typer.testing import CliRunner
 
+from tests.connection_pool import shared_connections
 from tests.e2e.live import Process, Server
 from tests.e2e.seed import seed_run
 from tests.e2e.workbench import make_project
@@ -113,10 +114,11 @@ def live(transactional_db, settings, monkeypatch):
 
     monkeypatch.setattr(tasks, "_send", send)
     found = Server()
-    found.start()
-    settings.PUBLIC_URL = settings.INTERNAL_URL = found.url
-    yield found
-    found.stop()
+    with shared_connections():
+        found.start()
+        settings.PUBLIC_URL = settings.INTERNAL_URL = found.url
+        yield found
+        found.stop()
 
 
 @pytest.fixture

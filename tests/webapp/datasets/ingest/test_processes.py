@@ -227,7 +227,8 @@ def test_the_death_of_either_of_two_loses_nothing(import_rows, children, monkeyp
         return take(self, ready)
 
     monkeypatch.setattr(loader.Loader, "take", takes)
-    content = [row(f"e{i}") for i in range(12 * ROWS + 3)]
+    # each of the two has at most three batches in store when it dies
+    content = [row(f"e{i}") for i in range(8 * ROWS + 3)]
     with pytest.raises(processes.Died, match="killed by signal 9"):
         import_rows(content)
     job = ImportJob.objects.latest("id")
