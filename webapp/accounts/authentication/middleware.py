@@ -18,7 +18,8 @@ SESSION_KEY = "workspace"
 
 
 class WorkspaceMiddleware:
-    """Sets `request.membership`: the signed-in person's membership in the workspace chosen in the session, or None.
+    """Sets `request.membership`: the signed-in person's membership in the workspace chosen in the session, or None; and `request.memberships`,
+    all of the person's.
 
     Every view needs a signed-in person unless it is marked `login_not_required`. So a page without a mark is closed, not open. The API does
     its own checks, with its own error format.
@@ -34,7 +35,8 @@ class WorkspaceMiddleware:
         mine = _signed_in(request)
         if request.user.is_authenticated:
             current_person.set(str(request.user.pk))
-            request.membership = _membership(request, mine)  # type: ignore[attr-defined]
+            request.memberships = queries.memberships_of(request.user.pk) if mine is None else mine  # type: ignore[attr-defined]
+            request.membership = _membership(request)  # type: ignore[attr-defined]
             sessions.used(request)
         response = self.get_response(request)
         if "Cache-Control" not in response:  # pages of signed-in people must not stay in the cache of a shared machine
@@ -68,9 +70,8 @@ def _signed_in(request: HttpRequest) -> list[Membership] | None:
     return mine
 
 
-def _membership(request: HttpRequest, mine: list[Membership] | None) -> Membership | None:
+def _membership(request: HttpRequest) -> Membership | None:
     """The membership in the chosen workspace if the person still belongs to it, else in the first that they joined."""
-    if mine is None:
-        mine = queries.memberships_of(request.user.pk)
+    mine: list[Membership] = request.memberships  # type: ignore[attr-defined]
     chosen = request.session.get(SESSION_KEY)
     return next((m for m in mine if m.workspace_id == chosen), mine[0] if mine else None)

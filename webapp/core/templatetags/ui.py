@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from django import forms, template
@@ -92,6 +93,7 @@ def preload(*scripts: str) -> SafeString:
 
 
 @register.simple_tag
+@lru_cache(1_000, typed=True)  # a page has dozens; a text that is marked as safe is not the same as one that is not
 def icon(name: str, label: str = "", size: str = "") -> SafeString:
     """The icon `name` of lucide. Silent beside words; with `label` it speaks for itself."""
     href = f"{static('vendor/icons.svg')}#{name}"
@@ -268,6 +270,6 @@ def _under(here: str, *paths: str | None) -> bool:
 
 @register.simple_tag(takes_context=True)
 def memberships(context: RequestContext) -> list[Any]:
-    """All workspaces of the signed-in person, for the switcher."""
-    user = context["request"].user
-    return list(user.memberships.select_related("workspace").order_by("workspace__name"))
+    """All workspaces of the signed-in person, by name, for the switcher."""
+    mine = getattr(context["request"], "memberships", ())
+    return sorted(mine, key=lambda each: each.workspace.name.casefold())
