@@ -86,7 +86,7 @@ def test_a_hint_says_on_the_form_what_is_unknown_and_what_happens_instead(open_p
     version = datasets.new_version(team.researcher, made, rows, None, {"from": "import", "file": "colours.jsonl"})
     page = open_page(as_researcher)
     page.goto(f"/runs/new?recipe=policy&dataset={version.dataset_id}&at.scaffold=&at.hint.unknown=0.5")
-    notes = page.get_by_role("list", name="What the data lacks").get_by_role("listitem")
+    notes = page.get_by_role("list", name="Remarks about the data").get_by_role("listitem")
     page.locator("#f-steps").fill("21")
     page.locator("#f-steps").press("Tab")
     expect(notes).to_have_text(
@@ -115,7 +115,7 @@ def test_pass_rates_are_written_into_the_next_version(open_page, as_researcher, 
     runner.run(job.pk)
     page.goto(f"/datasets/{version.dataset_id}/versions/1/curate")
     expect(
-        page.get_by_text("11 of 12 examples would go; of 12 responses: mixed scripts 0, repetition 1")
+        page.get_by_text("11 of 12 examples would be removed; of 12 responses: mixed scripts 0, repetition 1")
     ).to_be_visible()
     expect(page.get_by_role("heading", name="Keep what provokes rare faults")).to_be_visible()
     page.get_by_label("At most").fill("many")

@@ -179,7 +179,7 @@ def test_what_people_prefer_becomes_a_reward_a_policy_and_a_comparison(page: Pag
     page.keyboard.press("Control+Enter")
     for column in page.locator(".try-answer").all():
         column.get_by_text(re.compile(r"\d+ tokens ·")).wait_for(timeout=LONG_MS)
-    page.get_by_label("Its name").fill("Cherries")
+    page.get_by_label("Name of the project").fill("Cherries")
     page.get_by_role("button", name="Send A and B").click()
     page.get_by_text("Sent to Cherries, 1 task").wait_for()
     picture(page, "try-it", top=".try-answer")

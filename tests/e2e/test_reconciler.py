@@ -49,7 +49,7 @@ def test_an_administrator_sees_what_was_heard_what_was_compared_and_what_was_men
     for cell in page.locator("tbody tr").first.locator("td.breaks").all():
         assert cell.bounding_box()["width"] >= 170, "as wide as a sentence needs, also on a phone: the table scrolls"
     is_for_everybody(page, f"mended-{theme}-{width}")
-    page.get_by_role("link", name="Older ones").click()
+    page.get_by_role("link", name="Older differences").click()
     expect(page.get_by_role("row")).to_have_count(11)
     reconciling.not_heard("Ray does not answer at http://head:8265: connection refused")
     page.goto(PAGE)

@@ -66,7 +66,7 @@ def test_two_models_answer_side_by_side_and_their_pair_goes_to_people_once(lab, 
     after = [column.bounding_box() for column in columns.all()]
     assert [box["height"] for box in after] == [box["height"] for box in before], "nothing moved while they wrote"
     assert look.faults(page) == []
-    page.get_by_label("Its name").fill("Birds")
+    page.get_by_label("Name of the project").fill("Birds")
     page.get_by_role("button", name="Send A and B").click()
     page.get_by_text("Sent to Birds, 1 task").wait_for()
     assert page.get_by_role("button", name="A and B sent").is_disabled()

@@ -1,4 +1,4 @@
-"""The list *Needs you* of the first page: each entry is shown only as long as it applies, and the cost does not grow."""
+"""The list *Needs attention* of the first page: each entry is shown only as long as it applies, and the cost does not grow."""
 
 from datetime import timedelta
 
@@ -59,7 +59,7 @@ def reviewed(project: Project, agreement: float) -> Task:
 def test_a_quiet_workspace_needs_nobody(team, as_researcher):
     assert needs.of(team.researcher) == needs.Needs([], [])
     page = as_researcher.get("/").content.decode()
-    assert "Needs you" not in page and "Since yesterday" not in page
+    assert "Needs attention" not in page and "Since yesterday" not in page
 
 
 def test_a_failed_run_is_named_with_its_reason_until_it_is_seen_to(team, as_researcher, launch):  # noqa: F811
@@ -293,7 +293,7 @@ def test_what_finished_since_yesterday_is_news(team, as_researcher, launch):  # 
     (news,) = needs.of(team.researcher).news
     assert news.href == f"/runs/{run.pk}" and "0.600, 0.200 at first" in news.text
     page = as_researcher.get("/").content.decode()
-    assert "Since yesterday" in page and "Needs you" not in page
+    assert "Since yesterday" in page and "Needs attention" not in page
     for _ in range(4):
         last = end(launch(name="Twice as fast"), "finished")
     (news,) = needs.of(team.researcher).news

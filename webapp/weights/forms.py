@@ -21,11 +21,11 @@ RESOURCES = ("cpus", "gpus", "memory_gb")
 class JobForm(forms.Form):
     """A form whose values the services check."""
 
-    kind = forms.ChoiceField(choices=KINDS, label="What is wanted")
+    kind = forms.ChoiceField(choices=KINDS, label="Kind of job")
     model = forms.ModelChoiceField(
         RegisteredModel.objects.none(), required=False, help_text="Leave it empty for embeddings."
     )
-    dataset_version = forms.ModelChoiceField(DatasetVersion.objects.none(), label="Of the dataset")
+    dataset_version = forms.ModelChoiceField(DatasetVersion.objects.none(), label="Dataset version")
     split = forms.ChoiceField(
         choices=[("heldout", "Held out"), ("train", "Training"), ("", "All prompts")], required=False, label="Side"
     )

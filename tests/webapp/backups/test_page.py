@@ -69,13 +69,13 @@ class TestPage:
             "5.0 MB",
             "1.0 MB",
             "7 rows, 2 files",
-            "whole",
+            "complete",
             "failed",
             "The disk of /b is full.",
             "A page broke.",
         ):
             assert each in text
-        assert "came back in 12" in text and "The last drill failed" in text and "Somebody cancelled it" not in text
+        assert "was restored in 12" in text and "The last drill failed" in text and "Somebody cancelled it" not in text
         assert "The last drill failed" in as_owner.get("/installation").content.decode()
 
     def test_the_plan_is_changed_and_audited_and_a_wrong_one_is_told_at_its_field(self, as_owner):
@@ -180,7 +180,7 @@ class TestDrill:
         found = BackupDrill.objects.get()
         assert (found.name, found.passed, found.rows, found.files, found.open) == (backup.name, True, 9, 2, None)
         assert found.created_by == team.owner.user and found.seconds is not None
-        assert "9 rows and 2 files came back" in as_owner.get(PAGE).content.decode()
+        assert "9 rows and 2 files were restored" in as_owner.get(PAGE).content.decode()
         assert not list(settings.VAR.glob("drill-*"))
 
     def test_the_command_says_it(self, team, folder, backed_up, monkeypatch, capsys):

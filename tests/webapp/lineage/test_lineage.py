@@ -313,9 +313,10 @@ def test_every_kind_of_row_is_a_start(world):
 
 def test_the_page_says_where_nothing_is_known(world, team):
     page = browser(team.reviewer)
-    assert "It rests on nothing here" in page.get(f"/lineage/version/{world.prompts.pk}?way=up").content.decode()
+    assert "It is based on nothing here" in page.get(f"/lineage/version/{world.prompts.pk}?way=up").content.decode()
     assert (
-        "Nothing was made of it yet" in page.get(f"/lineage/evaluation/{world.evaluation.pk}?way=down").content.decode()
+        "Nothing was made from it yet"
+        in page.get(f"/lineage/evaluation/{world.evaluation.pk}?way=down").content.decode()
     )
     assert page.get(f"/lineage/run/{world.policy.pk}?way=sideways").status_code == 404
     assert page.get(f"/lineage/run/{world.policy.pk}?of=model&cursor=x").status_code == 404

@@ -15,7 +15,7 @@ LASTS = [("30", "30 days"), (str(TOKEN_DAYS), f"{TOKEN_DAYS} days"), ("365", "a 
 
 class TokenForm(forms.Form):
     name = forms.CharField(max_length=80, widget=forms.TextInput(attrs={"placeholder": "nightly import"}))
-    scope = forms.ChoiceField(label="May", choices=SCOPES, initial=Right.WRITE)
+    scope = forms.ChoiceField(label="Permissions", choices=SCOPES, initial=Right.WRITE)
     lasts = forms.ChoiceField(choices=LASTS, initial=str(TOKEN_DAYS))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

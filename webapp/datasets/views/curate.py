@@ -130,7 +130,7 @@ def _selected(job: CurationJob) -> str:
     """The number of examples that a selection would leave, and its limit."""
     found = job.result
     without = f" {counted(found['without'], 'examples')} do not have this number and stay." if found["without"] else ""
-    gone = f"{found['removed']:,} of {counted(found['known'], 'examples')} would go"
+    gone = f"{found['removed']:,} of {counted(found['known'], 'examples')} would be removed"
     if job.kind == CurationJob.Kind.SHORTEST:
         least = found["shortest_kept"]
         line = f"; the responses of those that stay have {least:,} characters or more" if least is not None else ""
@@ -141,7 +141,7 @@ def _selected(job: CurationJob) -> str:
         least = found["easiest_kept"]
         line = f"; the hardest window of those that stay has {least:.2f} nats or more" if least is not None else ""
     elif job.kind == CurationJob.Kind.MEANING:
-        line = f"; {counted(found['groups'], 'examples')} stay for them"
+        line = f"; {counted(found['groups'], 'examples')} stay in their place"
         without = f" {counted(found['without'], 'examples')} have no embedding and stay." if found["without"] else ""
     elif job.kind == CurationJob.Kind.FAULTY:
         counts, rare = found["faults"], found["rare"]

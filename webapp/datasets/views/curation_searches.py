@@ -9,7 +9,7 @@ from webapp.core.problems import Invalid
 from ..curation.model_measures import Kind, Offer
 
 _ALIKE = (("0.9", "90% alike"), ("0.8", "80% alike"), ("0.7", "70% alike"))
-_GOES = (("0.25", "A quarter goes"), ("0.5", "Half goes"), ("0.75", "Three quarters go"))
+_GOES = (("0.25", "A quarter"), ("0.5", "Half"), ("0.75", "Three quarters"))
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ SELECTIONS = (
         (
             SearchField("log_probs", "Hard for which model", offers="log_probs"),
             _WINDOW,
-            SearchField("share", "Share to remove", "0.5", (*_GOES, ("0.9", "90% go"))),
+            SearchField("share", "Share to remove", "0.5", (*_GOES, ("0.9", "90%"))),
         ),
         job="logprobs",
         needs="log-probabilities of each token",

@@ -22,14 +22,14 @@ def _words(job: CurationJob, params: dict[str, Any]) -> str:
         case CurationJob.Kind.LEAKS:
             return _alike(params["threshold"])
         case CurationJob.Kind.SHORTEST:
-            return f"{params['share']:.0%} go"
+            return f"{params['share']:.0%} are removed"
         case CurationJob.Kind.BALANCE:
             return f"drawn with seed {params['seed']}"
         case CurationJob.Kind.HARDEST:
-            return f"{_hard(job.version, params)}; {params['share']:.0%} go"
+            return f"{_hard(job.version, params)}; {params['share']:.0%} are removed"
         case CurationJob.Kind.COVER:
             weighed = f"weighed by what is {_hard(job.version, params)}" if params["log_probs"] else "by distance alone"
-            return f"{_measured(job.version, 'embeddings', params)}; {weighed}; {params['share']:.0%} stay"
+            return f"{_measured(job.version, 'embeddings', params)}; {weighed}; {params['share']:.0%} are kept"
         case CurationJob.Kind.MEANING:
             return f"{_measured(job.version, 'embeddings', params)}; from a cosine of {params['likeness']:g}"
         case CurationJob.Kind.FAULTY:

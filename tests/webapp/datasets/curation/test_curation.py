@@ -246,7 +246,7 @@ def test_what_a_check_of_rubrics_offers_says_only_that_it_would_go(make, team, a
     version = make([example("a", rubric=rubric({"text": "Names Paris"}))])
     job = done(curating.curate(team.researcher, version, "structure", {"removes": ["too_few"]}))
     page = page_html(as_researcher.get(f"/curations/{job.pk}"))
-    assert "would go" in page and "nothing else in its rubric" not in page
+    assert "would be removed" in page and "nothing else in its rubric" not in page
 
 
 def test_the_surface_is_counted_against_the_judged_pairs(make):
@@ -330,7 +330,11 @@ def test_the_pages_look_and_show(make, as_researcher, eager, django_capture_on_c
     assert "1 exact and 0 near" in page and "the same words" in page and "Remove 1 example" in page
     assert "1 exact and 0 near" in page_html(as_researcher.get(f"{base}/curate"))
     preview = page_html(as_researcher.get(f"{base}/derive", {"job": url.rpartition("/")[2]}))
-    assert "What would go" in preview and "by “Find duplicates”" in preview and "Length ratio" not in preview
+    assert (
+        "Examples that would be removed" in preview
+        and "by “Find duplicates”" in preview
+        and "Length ratio" not in preview
+    )
     assert re.search(r'aria-current="page">Curate<', preview)
     with django_capture_on_commit_callbacks(execute=True):
         derived = as_researcher.post(f"{base}/derive?job={url.rpartition('/')[2]}", {"note": ""}).url

@@ -199,8 +199,8 @@ def test_the_page_offers_what_is_measured_and_tells_what_would_go(make, team, as
     assert to == f"/curations/{job.pk}" and job.params == {"log_probs": hard.pk, "window": 512, "share": 0.5}
     runner.run(job.pk)
     shown = as_researcher.get(to).content.decode()
-    assert f"Asked for: hard by logprobs of it (job {hard.pk}), in windows of 512 tokens; 50% go." in shown
-    assert "1 of 3 examples would go; the hardest window of those that stay has 2.00 nats or more." in shown
+    assert f"Settings: hard by logprobs of it (job {hard.pk}), in windows of 512 tokens; 50% are removed." in shown
+    assert "1 of 3 examples would be removed; the hardest window of those that stay has 2.00 nats or more." in shown
     assert "1 nats" in shown or "1.00 nats" in shown
     look(version, "balance")
     assert "of each of 2 domains at most 1 stay" in as_researcher.get(page).content.decode()
@@ -218,13 +218,15 @@ def test_what_a_look_was_asked_for_stands_beside_what_it_found(make, team, as_re
         return as_researcher.get(f"/curations/{look(version, kind, **params).pk}").content.decode()
 
     named = f"embed of it (job {vectors.pk})"
-    assert f"Asked for: {named}; by distance alone; 10% stay." in said("cover", embeddings=vectors.pk)
-    weighed = f"{named}; weighed by what is hard by logprobs of it (job {hard.pk}), in windows of 8 tokens; 50% stay."
+    assert f"Settings: {named}; by distance alone; 10% are kept." in said("cover", embeddings=vectors.pk)
+    weighed = (
+        f"{named}; weighed by what is hard by logprobs of it (job {hard.pk}), in windows of 8 tokens; 50% are kept."
+    )
     assert weighed in said("cover", embeddings=vectors.pk, log_probs=hard.pk, window=8, share=0.5)
-    assert f"Asked for: {named}; from a cosine of 0.9." in said("meaning", embeddings=vectors.pk, likeness=0.9)
-    assert "Asked for: 25% go." in said("shortest", share=0.25)
-    assert "Asked for: drawn with seed 3." in said("balance", seed=3)
-    assert "Asked for: prompts, 90% alike." in said("duplicates", scope="prompt", threshold=0.9)
-    assert "Asked for" not in said("structure")
+    assert f"Settings: {named}; from a cosine of 0.9." in said("meaning", embeddings=vectors.pk, likeness=0.9)
+    assert "Settings: 25% are removed." in said("shortest", share=0.25)
+    assert "Settings: drawn with seed 3." in said("balance", seed=3)
+    assert "Settings: prompts, 90% alike." in said("duplicates", scope="prompt", threshold=0.9)
+    assert "Settings: " not in said("structure")
     CurationJob.objects.update(params={})
     assert as_researcher.get(f"/curations/{CurationJob.objects.latest('id').pk}").status_code == 200

@@ -363,7 +363,7 @@ def test_pages_say_what_they_wait_for_and_take_priorities_by_role(
         (f"/jobs/{one.pk}", f"/jobs/{one.pk}/act"),
     ):
         shown = as_researcher.get(page).content.decode()
-        assert "Waits for “alpha” of Policy from rubrics" in shown and "It has stopped" not in shown
+        assert "Waits for “alpha” of Policy from rubrics" in shown and "This evaluation has stopped" not in shown
         assert to in shown and to not in as_reviewer.get(page).content.decode()
         assert as_reviewer.post(to, {"priority": "high"}).status_code == 403
         assert as_outsider.post(to, {"priority": "high"}).status_code == 404
