@@ -254,8 +254,8 @@ def import_runs(
     ] = False,
     every: Annotated[float, typer.Option(help="Seconds between two looks", min=0.1)] = FOLLOW_S,
 ) -> None:
-    """Sends runs that another tool has kept. Prints a line of JSON for each, with what a run here cannot hold; sent again, they are
-    the same runs."""
+    """Sends runs that another tool has kept. Prints a line of JSON for each, with what a run here cannot hold. Runs that are
+    sent again stay the same runs."""
     from .imports import send
 
     with refusals_printed():
@@ -344,7 +344,7 @@ def download(
 
 @app.command()
 def needs(as_json: AsJson = False) -> None:
-    """Lists what needs somebody, and what ended well since yesterday, as the first page does."""
+    """Lists what needs attention, and what has finished since yesterday, as the page Home does."""
     with refusals_printed():
         found = terminal.server().needs.get()
         if as_json:
@@ -356,12 +356,12 @@ def needs(as_json: AsJson = False) -> None:
             if item["text"]:
                 say(f"  {item['text']}")
         if not found["now"]:
-            say("Nothing needs you.")
+            say("Nothing needs attention.")
 
 
 @app.command()
 def notices(
-    unread: Annotated[bool, typer.Option("--unread", help="Only those that you have not read")] = False,
+    unread: Annotated[bool, typer.Option("--unread", help="Only the notices that you have not read")] = False,
     limit: Limit = 20,
     as_json: Lines = False,
 ) -> None:
@@ -375,7 +375,7 @@ def notices(
 def watch(
     kind: Annotated[str, typer.Argument(help="run, sweep, evaluation, project, dataset, judge, model or import")],
     number: int,
-    off: Annotated[bool, typer.Option("--off", help="Watch it no longer")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Stop watching it")] = False,
 ) -> None:
     """Watches a thing: you get notices of what becomes of it."""
     with refusals_printed():

@@ -39,7 +39,7 @@ class Passed:
             self.size += len(piece)
 
     def restart(self) -> None:
-        raise ValueError("The download broke, and its content cannot be continued. Begin again.")
+        raise ValueError("The download was interrupted and cannot be continued. Start it again.")
 
 
 class Partial:
@@ -84,7 +84,7 @@ class Partial:
         """Gives the file its name. Raises ValueError if it has another digest."""
         try:
             if digest and digest not in digests(self.path, self.kind):
-                raise ValueError(f"{self.to} arrived with another content than the server has. Begin again.")
+                raise ValueError(f"{self.to} has another digest than the file on the server. Start the download again.")
             self.path.replace(self.to)
         finally:
             self.restart()

@@ -52,7 +52,7 @@ def test_what_needs_somebody_is_listed(run, logged):
     assert "  No memory." in listed.output and f"+ “second” of cli finished  /runs/{second}" in listed.output
     assert [line["tone"] for line in json.loads(run("needs", "--json").output)["now"]] == ["bad"]
     Run.objects.filter(pk=first).update(state="stopped")
-    assert "Nothing needs you." in run("needs").output
+    assert "Nothing needs attention." in run("needs").output
 
 
 def test_runs_are_listed_shown_and_compared(run, logged):

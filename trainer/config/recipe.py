@@ -231,7 +231,9 @@ class RecipeConfig(Section):
     def problems(self) -> Iterator[FieldProblem]:
         """Values that are valid alone but cannot work together. A method that overrides this one yields from it too."""
         if self.optim.warmup_steps > self.steps:
-            yield FieldProblem("optim.warmup_steps", f"longer than the run of {counted(self.steps, 'steps')}")
+            yield FieldProblem(
+                "optim.warmup_steps", f"must not be longer than the run, which has {counted(self.steps, 'steps')}"
+            )
 
     def launch_problems(self) -> Iterator[FieldProblem]:
         """Values that a person who launches a run did not mean, though the run would work. Form and API refuse them. A shell does not, because

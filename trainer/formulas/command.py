@@ -64,5 +64,5 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise InputInvalid(next(key for key in keys if keys.count(key) > 1), "stands twice in one object")
+        raise InputInvalid(next(key for key in keys if keys.count(key) > 1), "is twice in one object")
     return found

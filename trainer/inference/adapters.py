@@ -74,7 +74,7 @@ def _merged(model: Any, folder: Path) -> Any:
     except (RuntimeError, ValueError, KeyError) as error:
         reason = str(error).strip().splitlines()[-1][:300]
         raise ModelInvalid(
-            f"{folder}: this adapter was trained for another base model ({reason}). Lay it on the model that its card names."
+            f"{folder}: this adapter was trained for another base model ({reason}). Use it with the model that its card names."
         ) from error
     _check_complete(laid_on, folder)
     return laid_on.merge_and_unload()
@@ -91,7 +91,7 @@ def _check_complete(laid_on: Any, folder: Path) -> None:
     if unknown:
         raise ModelInvalid(
             f"{folder}: this adapter was trained for another base model: {len(unknown)} of its tensors have no place in "
-            f"this one, {unknown[0]} among them. Lay it on the model that its card names."
+            f"this one, {unknown[0]} among them. Use it with the model that its card names."
         )
 
 

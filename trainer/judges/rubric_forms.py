@@ -271,7 +271,7 @@ def _json(text: str, problems: list[str]) -> Any:
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({key for key, _ in pairs}) < len(pairs):
-            raise ValueError("a key stands twice in one object")
+            raise ValueError("a key is twice in one object")
         return dict(pairs)
 
     def refuse(constant: str) -> Any:

@@ -33,7 +33,7 @@ class Area(StrEnum):
 
 
 ABOUT = {
-    Area.ACCOUNT: "your own tokens and notices, what you watch, what needs you",
+    Area.ACCOUNT: "your own tokens and notices, what you watch, what needs your attention",
     Area.ADMINISTRATION: "members, invitations, webhooks, time-outs, whether share links are allowed, the rule that deletes checkpoints, everybody's tokens",
     Area.ANNOTATION: "projects, tasks, answers, comments",
     Area.DATASETS: "datasets, versions, examples, imports, curation",

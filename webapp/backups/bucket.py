@@ -221,7 +221,9 @@ class Bucket:
                 except FileNotFoundError:
                     self._lost = True
         if self._lost:
-            raise BackupProblem(f"Another process writes to {self.title} now, because this process was taken for dead.")
+            raise BackupProblem(
+                f"Another process writes to {self.title} now, because this process seemed dead. Start the backup again."
+            )
 
     def _again(self, work: Callable[[], T]) -> T:
         """Does it again after a pause if the store fails."""

@@ -98,7 +98,7 @@ def unseal(file: ContentReader, key: BackupKey) -> Iterator[bytes]:
     """The decrypted content, chunk by chunk. Raises Damaged at the first chunk that was changed or is missing."""
     head = file.read(len(MAGIC) + SALT)
     if len(head) < len(MAGIC) + SALT or not head.startswith(MAGIC):
-        raise Damaged("A file of the backup is not what was written: it does not begin like one.")
+        raise Damaged("A file of the backup is not what was written: its beginning is wrong.")
     cipher, number = key.cipher(head[len(MAGIC) :]), 0
     chunk = file.read(CHUNK + TAG)
     while True:

@@ -189,9 +189,9 @@ def compare(connection: Connection, table: TableRows, at: At) -> None:
         found.update(block)
         at(len(block))
     if counts != [table.rows]:
-        raise Damaged(f"The table {table.name} came back with {counts[0]:,} rows; the backup says {table.rows:,}.")
+        raise Damaged(f"The table {table.name} was restored with {counts[0]:,} rows; the backup says {table.rows:,}.")
     if found.hexdigest() != table.digest:
-        raise Damaged(f"The table {table.name} came back with other contents than the backup says.")
+        raise Damaged(f"The table {table.name} was restored with other contents than the backup says.")
 
 
 def _look_at(blocks: Iterator[bytes]) -> None:

@@ -56,7 +56,9 @@ class BackupPlace(Protocol):
 
 
 def no_backups_here(title: str, other: str) -> BackupProblem:
-    return BackupProblem(f"{title} is not a folder of backups, and it is not empty: {other} lies in it.")
+    return BackupProblem(
+        f"{title} is not a folder of backups, and it is not empty: it contains {other}. Name another folder."
+    )
 
 
 class FolderPlace:

@@ -162,10 +162,12 @@ def _empty(into: Path, server: Postgres | None) -> None:
     there = sorted(path.name for path in into.iterdir()) if into.is_dir() else []
     if others := [name for name in there if name != "secret_key"]:
         raise BackupProblem(
-            f"{into} is not empty: {others[0]} lies in it. Name a folder that is empty, or not there yet."
+            f"{into} is not empty: it contains {others[0]}. Name a folder that is empty, or not there yet."
         )
     if server and server.data.exists() and any(server.data.iterdir()):
-        raise BackupProblem(f"The database of {into} lies in {server.data}, and something is there: move it away.")
+        raise BackupProblem(
+            f"The database of {into} belongs in {server.data}, but that folder is not empty. Move its contents away."
+        )
 
 
 @contextmanager
@@ -208,7 +210,9 @@ def _rows(store: ContentStore, kept: Manifest, into: Path, url: str, inside: "_I
                 _drop(connection)
                 raise
     except psycopg.OperationalError as error:
-        raise BackupProblem(f"The database cannot be reached, or went away: {str(error).strip()}") from error
+        raise BackupProblem(
+            f"The database cannot be reached, or the connection was lost: {str(error).strip()}"
+        ) from error
     except psycopg.Error as error:
         raise BackupProblem(f"The database refused what the backup holds: {str(error).strip()}") from error
 

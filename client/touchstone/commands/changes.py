@@ -90,9 +90,9 @@ def runs_early(
     ] = None,
     min_delta: Annotated[float, typer.Option(help="An improvement by no more than this counts as none")] = 0.0,
     better: Annotated[
-        Literal["higher", "lower"] | None, typer.Option(help="If the recipe does not say which side is better")
+        Literal["higher", "lower"] | None, typer.Option(help="Needed if the recipe does not say which side is better")
     ] = None,
-    off: Annotated[bool, typer.Option("--off", help="Take the rule away")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Remove the rule")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Stops a run with a checkpoint once a metric no longer improves."""
@@ -102,7 +102,7 @@ def runs_early(
         return
     with refusals_printed():
         if off and (metric or patience is not None):
-            raise ValueError("--off takes the rule away, so it takes neither --metric nor --patience.")
+            raise ValueError("--off removes the rule: leave out --metric and --patience.")
         if not off and (not metric or patience is None):
             raise ValueError(
                 "A rule needs both --metric and --patience, such as --metric eval/rubric_score --patience 5."
@@ -135,7 +135,7 @@ def runs_draft(
 
 @app.command("launch")
 def runs_launch(run: int, as_json: AsJson = False) -> None:
-    """Launches a draft. Twice is harmless."""
+    """Launches a draft. A second launch changes nothing."""
     with refusals_printed():
         print_run(terminal.server().runs.launch_draft(run), as_json)
 

@@ -66,7 +66,7 @@ def evaluations_recipes(as_json: Lines = False) -> None:
 def evaluations_record(
     file: Annotated[Path, typer.Argument(help="JSON Lines with verdicts or scores that were given elsewhere")],
 ) -> None:
-    """Stores recorded verdicts or scores for evaluations, and prints their number."""
+    """Stores recorded verdicts or scores for evaluations, and prints the number of the recording."""
     with refusals_printed():
         print(terminal.server().evaluations.store_recording(file)["id"])
 
@@ -156,7 +156,7 @@ def evaluations_cases(
     tag: Annotated[list[str] | None, typer.Option(help="Only cases with this tag; may be repeated")] = None,
     limit: Limit = 20,
 ) -> None:
-    """Prints the cases behind the numbers, one JSON object a line."""
+    """Prints the cases behind the numbers, one JSON object on each line."""
     with refusals_printed():
         rows = terminal.server().evaluations.cases(evaluation, tag=tag or None, page_size=min(limit, PAGE))
         print_rows(rows, {}, as_json=True, limit=limit)

@@ -43,7 +43,7 @@ def projects_start(
 
 @app.command("show")
 def projects_show(project: int, as_json: AsJson = False) -> None:
-    """Shows how far a project is, and what its manager is warned of."""
+    """Shows the progress of a project, and its warnings."""
     with refusals_printed():
         known = terminal.server()
         found, status = known.projects.get(project), known.projects.progress(project)

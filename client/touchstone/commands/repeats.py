@@ -42,10 +42,10 @@ def _last(row: RepeatOut) -> str:
 def repeats_add(
     run: int,
     every_hours: Annotated[int | None, typer.Option(help="Hours from one launch to the next")] = None,
-    at: Annotated[str | None, typer.Option(help="Instead: the time of the day, such as 02:00")] = None,
+    at: Annotated[str | None, typer.Option(help="The time of the day, such as 02:00, instead of --every-hours")] = None,
     weekday: Annotated[Weekday | None, typer.Option(help="With --at: only on this day of the week")] = None,
     zone: Annotated[str, typer.Option(help="The time zone of --at, such as Europe/Vienna")] = "UTC",
-    ends_at: Annotated[str | None, typer.Option(help="No launch after it, such as 2027-01-31T00:00:00Z")] = None,
+    ends_at: Annotated[str | None, typer.Option(help="No launch after this time, such as 2027-01-31T00:00:00Z")] = None,
     newest_data: Annotated[
         bool, typer.Option("--newest-data", help="Use the newest dataset version each time")
     ] = False,

@@ -66,7 +66,7 @@ def rollouts_preview(run: int, settings: Filters = None) -> None:
 @app.command("dataset")
 def rollouts_dataset(
     run: int,
-    name: Annotated[str, typer.Option(help="The dataset; an existing one gets a version")],
+    name: Annotated[str, typer.Option(help="The dataset; an existing dataset gets a new version")],
     settings: Filters = None,
 ) -> None:
     """Makes a dataset of the best responses, and waits until it is there."""

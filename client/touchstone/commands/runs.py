@@ -116,7 +116,7 @@ def runs_delete(run: int, yes: Annotated[bool, typer.Option("--yes", help="Do no
 
 @app.command("restore")
 def runs_restore(run: int, as_json: AsJson = False) -> None:
-    """Restores a draft that was deleted within the last day. Twice is harmless."""
+    """Restores a draft that was deleted within the last day. To restore it again changes nothing."""
     _moved(lambda server: server.runs.restore_draft(run), as_json)
 
 

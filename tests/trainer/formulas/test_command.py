@@ -93,7 +93,7 @@ def test_it_loads_no_torch() -> None:
         (["cohens_d", "-"], "{", "FILE: '-' is not JSON"),
         (["cohens_d", "-"], "[" * 100_000, "FILE: '-' is not JSON"),
         (["cohens_d", "-"], "[]", "FILE: expected one JSON object"),
-        (["cohens_d", "-"], '{"chosen": [], "rejected": [], "chosen": [1]}', "chosen: stands twice"),
+        (["cohens_d", "-"], '{"chosen": [], "rejected": [], "chosen": [1]}', "chosen: is twice in one object"),
         (["cohens_d", "-"], '{"chosen": [NaN], "rejected": [0]}', "chosen[0]: input should be a finite number"),
         (["cohens_d", "-"], '{"chosen": [1e999], "rejected": [0]}', "chosen[0]: input should be a finite number"),
         (["cohens_d", "-"], '{"chosen": ["1"], "rejected": [0]}', "chosen[0]: input should be a valid number"),

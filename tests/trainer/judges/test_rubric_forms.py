@@ -53,7 +53,7 @@ def test_mams_items_carry_weight_and_importance() -> None:
         ('[{"title": "x", "description": "y", "weight": NaN}]', "the output is not JSON"),
         (
             '[{"title": "x", "title": "z", "description": "y", "weight": 1}]',
-            "the output is not JSON: a key stands twice",
+            "the output is not JSON: a key is twice",
         ),
         (mams(item(description=" ")), "item 1: its description is not a text"),
         (mams(item(title=1)), "item 1: its title is not a text"),

@@ -180,7 +180,7 @@ class TestRefusals:
     def test_a_folder_that_is_not_empty(self, small, tmp_path):
         (tmp_path / "mine").mkdir()
         (tmp_path / "mine" / "notes.txt").write_text("mine")
-        with pytest.raises(CommandError, match=r"mine is not empty: notes\.txt lies in it"):
+        with pytest.raises(CommandError, match=r"mine is not empty: it contains notes\.txt"):
             call_command("restore", small.place.title, into=tmp_path / "mine")
         assert (tmp_path / "mine" / "notes.txt").read_text() == "mine"
 
@@ -211,9 +211,9 @@ class TestRefusals:
         few = users.model_copy(update={"rows": users.rows + 1})
         with rows.snapshot(creation.address()) as seen:
             loading.compare(seen, users, lambda more: None)
-            with pytest.raises(Damaged, match="accounts_user came back with other contents"):
+            with pytest.raises(Damaged, match="accounts_user was restored with other contents"):
                 loading.compare(seen, odd, lambda more: None)
-            with pytest.raises(Damaged, match="accounts_user came back with 5 rows; the backup says 6"):
+            with pytest.raises(Damaged, match="accounts_user was restored with 5 rows; the backup says 6"):
                 loading.compare(seen, few, lambda more: None)
 
     @pytest.mark.parametrize(

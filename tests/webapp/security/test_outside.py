@@ -68,7 +68,7 @@ def test_a_parquet_bomb_takes_no_memory_of_the_web_process_and_is_refused_at_its
     assert answer.status_code == 422, answer.content
     [said] = answer.json()["error"]["fields"]
     assert said["path"] == "file"
-    assert said["message"].startswith("needs more than 600 MB of memory to look into. Send it unpacked")
+    assert said["message"].startswith("needs more than 600 MB of memory to be inspected. Send it unpacked")
 
 
 @pytest.mark.django_db

@@ -275,7 +275,7 @@ class AlternatingConfig(RecipeConfig):
     def problems(self) -> Iterator[FieldProblem]:
         yield from super().problems()
         if self.data.min_items > self.data.max_items:
-            yield FieldProblem("data.max_items", f"below data.min_items, which is {self.data.min_items}")
+            yield FieldProblem("data.max_items", f"must not be below data.min_items, which is {self.data.min_items}")
         if self.objective.name == "distill":
             yield FieldProblem("objective.name", "a teacher can teach one role only; choose an objective with rewards")
         if self.optim.processes > 1:

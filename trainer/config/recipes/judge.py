@@ -139,7 +139,8 @@ class JudgeConfig(OnPolicyConfig):
             yield FieldProblem(MATCHED_AT, "name the judge that matches reasons, or choose another matcher")
         if most is not None and most < max(self.data.reasons_at_least, 1):
             yield FieldProblem(
-                "data.reasons_at_most", f"below data.reasons_at_least, which is {self.data.reasons_at_least}"
+                "data.reasons_at_most",
+                f"must not be below data.reasons_at_least, which is {self.data.reasons_at_least}",
             )
 
 

@@ -98,7 +98,7 @@ class PolicyConfig(OnPolicyConfig):
         scaffold = self.scaffold
         smallest = self.rollout.budget.low if self.rollout.budget else self.rollout.group_size
         if scaffold and scaffold.group == "binary" and scaffold.binary_n > smallest:
-            yield FieldProblem("scaffold.binary_n", f"larger than the group of {smallest}")
+            yield FieldProblem("scaffold.binary_n", f"must not be larger than the group, which is {smallest}")
         if self.runner.kind == "async" and self.runner.quotas and scaffold and scaffold.step != "constant":
             yield FieldProblem(
                 "runner.quotas",

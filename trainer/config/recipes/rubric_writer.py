@@ -138,7 +138,7 @@ class RubricWriterConfig(OnPolicyConfig):
         if reward.matcher == "judge" and not reward.matching_judge:
             yield FieldProblem(MATCHED_AT, "name the judge that matches criteria, or choose another matcher")
         if data.min_items > data.max_items:
-            yield FieldProblem("data.max_items", f"below data.min_items, which is {data.min_items}")
+            yield FieldProblem("data.max_items", f"must not be below data.min_items, which is {data.min_items}")
         if reward.quality_judge and reward.quality_words:
             yield FieldProblem(
                 "reward.quality_words", "name the judge of rubrics or the words, and leave the other empty"

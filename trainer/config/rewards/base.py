@@ -70,7 +70,7 @@ class PartBase(Section):
     def problems(self) -> Iterator[FieldProblem]:
         """Problems within the part. The paths begin at the part."""
         if self.at_least is not None and self.at_most is not None and self.at_least >= self.at_most:
-            yield FieldProblem("at_least", f"not below at_most, which is {self.at_most:g}")
+            yield FieldProblem("at_least", f"must be below at_most, which is {self.at_most:g}")
 
 
 ASKED = ("judge", ())

@@ -379,7 +379,7 @@ def _name_problems(name: str, names: Sequence[str], place: int) -> Iterator[Fiel
 
 def _fit(part: RewardPart, longest: int, estimator: str) -> Iterator[FieldProblem]:
     if isinstance(part, OverlongPart) and part.soft_tokens >= longest:
-        yield FieldProblem("soft_tokens", f"not below rollout.max_new_tokens, which is {longest}")
+        yield FieldProblem("soft_tokens", f"must be below rollout.max_new_tokens, which is {longest}")
     if isinstance(part, JudgePart) and part.against == "greedy" and estimator == "remax":
         yield FieldProblem(
             "against",

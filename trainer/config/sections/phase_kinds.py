@@ -198,7 +198,7 @@ class RewardedPhase(Phase):
         yield from super().problems(held_out)
         if self.temperature == "search":
             if self.highest <= self.lowest:
-                yield FieldProblem("highest", f"not above the lowest, which is {self.lowest:g}")
+                yield FieldProblem("highest", f"must be above the lowest, which is {self.lowest:g}")
             if not held_out:
                 yield FieldProblem(
                     "temperature", "a search needs held-out prompts; set evaluation.max_examples above 0"

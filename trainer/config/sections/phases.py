@@ -204,7 +204,7 @@ class Phase(Section):
         if not (self.pool.bounded or self.tags or self.domains):
             yield FieldProblem("prompts", "say which prompts: by rate_above, rate_up_to, tags or domains")
         if self.rate_above is not None and self.rate_up_to is not None and self.rate_up_to <= self.rate_above:
-            yield FieldProblem("rate_up_to", f"not above rate_above, which is {self.rate_above:g}")
+            yield FieldProblem("rate_up_to", f"must be above rate_above, which is {self.rate_above:g}")
 
     def problems(self, held_out: int) -> Iterator[FieldProblem]:
         """Problems of the phase by itself; the paths begin at the phase. `held_out`: the most examples of an evaluation."""

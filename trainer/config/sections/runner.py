@@ -205,7 +205,9 @@ class Runner(Section):
                 "runner.push_every", f"the weights would be older than max_staleness {self.max_staleness} allows"
             )
         if self.segment_tokens >= max_new_tokens:
-            yield FieldProblem("runner.segment_tokens", f"not below rollout.max_new_tokens, which is {max_new_tokens}")
+            yield FieldProblem(
+                "runner.segment_tokens", f"must be below rollout.max_new_tokens, which is {max_new_tokens}"
+            )
         if self.segment_tokens and self.policy != "april":
             yield FieldProblem("runner.segment_tokens", f"{self.policy!r} samples a response in one piece; set it to 0")
         if self.segment_tokens and stop:

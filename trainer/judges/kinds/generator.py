@@ -148,7 +148,7 @@ def _unfenced(raw: str) -> str:
 
 def _problems(spec: RubricGeneratorSpec) -> Iterator[FieldProblem]:
     if spec.min_items > spec.max_items:
-        yield FieldProblem("max_items", f"below min_items, which is {spec.min_items}")
+        yield FieldProblem("max_items", f"must not be below min_items, which is {spec.min_items}")
 
 
 GENERATOR = Kind(

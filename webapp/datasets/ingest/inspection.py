@@ -83,8 +83,8 @@ def _ask(function: str, **asked: Any) -> Any:
     try:
         return sandbox.call(f"{__name__}:{function}", LIMITS, **asked)
     except sandbox.Exceeded as error:
-        reason = f"{error} to look into. Send it unpacked, in smaller parts, or with shorter rows"
-        raise Invalid("The file is too much to look into.", {"file": reason}) from error
+        reason = f"{error} to be inspected. Send it unpacked, in smaller parts, or with shorter rows"
+        raise Invalid("The file is too large to inspect.", {"file": reason}) from error
 
 
 def _given(path: str, file_name: str, format: str) -> dict[str, Any]:

@@ -52,9 +52,9 @@ class MetaJudgeConfig(RecipeConfig):
 
     def problems(self) -> Iterator[FieldProblem]:
         if self.min_reasons > self.max_reasons:
-            yield FieldProblem("max_reasons", f"below min_reasons, which is {self.min_reasons}")
+            yield FieldProblem("max_reasons", f"must not be below min_reasons, which is {self.min_reasons}")
         if self.second_matcher is not None and self.second_matcher == self.matcher:
-            yield FieldProblem("second_matcher", "is the first matcher already")
+            yield FieldProblem("second_matcher", "is the first matcher already; choose another")
 
 
 @dataclass

@@ -38,7 +38,7 @@ def as_lines(name: str, content: bytes) -> bytes:
         try:
             lines = sandbox.call(f"{__name__}:_read", LIMITS, path=str(path))
         except sandbox.Exceeded as error:
-            raise Invalid("The file is too much to read.", {"file": f"{error}; send a smaller one"}) from error
+            raise Invalid("The file is too large to read.", {"file": f"{error}; send a smaller one"}) from error
     return content if lines is None else str(lines).encode()
 
 

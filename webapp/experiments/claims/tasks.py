@@ -116,7 +116,7 @@ def _version(membership: Membership, task: ClaimTask, job: WeightsJob, outcome: 
     try:
         examples = [Example.model_validate_json(line["canonical"]) for line in lines]
     except (ValidationError, KeyError, TypeError) as error:
-        raise Invalid("An example of the task cannot be read. Retry makes the examples again.") from error
+        raise Invalid("An example of the task cannot be read. “Try again” makes the examples again.") from error
     if not examples or len(examples) != outcome.get("examples"):
         raise Invalid(
             f"{len(examples)} examples have come, not the {outcome.get('examples')} of the task. Ask for it again."
@@ -144,7 +144,7 @@ def _folder(job: WeightsJob, outcome: dict[str, Any]) -> Path:
         try:
             files = _FILES.validate_python(outcome.get("files"))
         except ValidationError as error:
-            raise Invalid("The files of the model were not sent completely. Retry sends them again.") from error
+            raise Invalid("The files of the model were not sent completely. “Try again” sends them again.") from error
         artifact_store.fetch(_place(job, MODEL), files, folder)
     if not folder.is_dir():
         raise Invalid(

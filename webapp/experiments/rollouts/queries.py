@@ -121,7 +121,9 @@ def rollouts(
     order = sort or ("place" if wanted.step is not None else "newest")
     _check(wanted, order)
     if from_step is not None and (order != "newest" or wanted.text):
-        raise Invalid("Only the order newest begins at a step.", {"from_step": "sort by newest, without a text"})
+        raise Invalid(
+            "Only the order “newest” can begin at a step.", {"from_step": "sort by newest, and leave the text out"}
+        )
     search = WordSearch(run, search_words.read(wanted.text), wanted.step, wanted.phase) if wanted.text else None
     if search and wanted.step is None and order in ("newest", "place"):
         return _newest_found(search, wanted, cursor, limit)

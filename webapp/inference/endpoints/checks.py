@@ -40,7 +40,7 @@ def start_check(membership: Membership, endpoint: Endpoint, kind: str) -> Endpoi
     if endpoint.kind == Endpoint.Kind.RECORDED:
         raise Conflict("Recorded outputs cannot be asked. Their page lists what they answer.", "recorded")
     if endpoint.kind == Endpoint.Kind.REWARD and kind == EndpointCheck.Kind.PROBE:
-        raise Conflict("For a reward service, you can only find out whether it answers. Test it.", "reward")
+        raise Conflict("A reward service has no capabilities to probe. Test whether it answers.", "reward")
     if endpoint.archived_at is not None:
         raise Conflict("The endpoint is archived. Restore it first.", "archived")
     Endpoint.objects.select_for_update(no_key=True).get(pk=endpoint.pk)  # two clicks make one check

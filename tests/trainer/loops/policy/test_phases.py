@@ -190,7 +190,7 @@ def test_a_resumed_run_keeps_the_budgets_of_its_prompts(examples_file: Path, tin
             "phases.1.window",
             "the phase cannot begin before step 9",
         ),
-        ({"phases": [SEARCH | {"highest": 0.4}]}, "phases.0.highest", "not above the lowest"),
+        ({"phases": [SEARCH | {"highest": 0.4}]}, "phases.0.highest", "must be above the lowest"),
         (
             {"phases": [SEARCH], "evaluation": {"max_examples": 0}},
             "phases.0.temperature",
