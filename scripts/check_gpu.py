@@ -81,8 +81,10 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", text))
 
 
-def misfit(found: list[GpuCard], machine: str, glibc: tuple[int, ...], free_bytes: int, wanted_bytes: int) -> str:
-    """The one sentence, or an empty string. `wanted_bytes`: of the files to fetch; `free_bytes`: where they are installed."""
+def incompatibility(
+    found: list[GpuCard], machine: str, glibc: tuple[int, ...], free_bytes: int, wanted_bytes: int
+) -> str:
+    """The sentence that says why the machine does not fit, or "". `wanted_bytes`: of the files to fetch; `free_bytes`: where they are installed."""
     if machine != MACHINE:
         return f"vLLM's builds for GPUs are locked for {MACHINE}, and this machine is {machine}: take another one, {PROCESSOR}."
     if glibc < GLIBC:
@@ -151,7 +153,7 @@ def _fits() -> str:
     glibc = _numbers(platform.libc_ver()[1])
     found = cards()
     free = shutil.disk_usage(folder).free
-    if why := misfit(found, platform.machine(), glibc, free, wanted_bytes(LOCK.read_text())):
+    if why := incompatibility(found, platform.machine(), glibc, free, wanted_bytes(LOCK.read_text())):
         return why
     print(described(found))
     return ""

@@ -11,7 +11,7 @@ NEWEST = (3, 14)
 BROKEN = ((3, 14, 1),)  # networkx, which torch needs, refuses it because of a fault that 3.14.2 mended
 
 
-def misfit(version, implementation, command, complete):
+def incompatibility(version, implementation, command, complete):
     # type: (tuple[int, ...], str, str, bool) -> str
     """The one sentence, or an empty string.
 
@@ -46,7 +46,7 @@ def main():
         complete = False
     implementation = getattr(getattr(sys, "implementation", None), "name", "cpython")
     command = sys.executable.rpartition("/")[2]
-    sys.exit(misfit(tuple(sys.version_info[:3]), implementation, command, complete) or None)
+    sys.exit(incompatibility(tuple(sys.version_info[:3]), implementation, command, complete) or None)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def driver(tmp_path, monkeypatch):
 
 
 def unfit(driver_lines, machine="x86_64", glibc=(2, 36), free=100 * GB):
-    return check_gpu.misfit([check_gpu._card(line) for line in driver_lines], machine, glibc, free, 4 * GB)
+    return check_gpu.incompatibility([check_gpu._card(line) for line in driver_lines], machine, glibc, free, 4 * GB)
 
 
 def test_a_card_is_read_from_what_the_driver_tells(driver):

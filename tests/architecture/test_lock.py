@@ -191,7 +191,7 @@ def test_one_range_of_pythons_everywhere():
     allowed = SpecifierSet(PROJECT["project"]["requires-python"])
     for minor in range(9, 17):
         for micro in range(16):
-            fits = check_python.misfit((3, minor, micro), "cpython", "python3", True) == ""
+            fits = check_python.incompatibility((3, minor, micro), "cpython", "python3", True) == ""
             assert fits == allowed.contains(f"3.{minor}.{micro}"), f"3.{minor}.{micro}"
 
 
@@ -206,7 +206,7 @@ def test_one_range_of_pythons_everywhere():
     ],
 )
 def test_an_unfit_python_is_one_sentence_with_a_remedy(version, implementation, complete, said):
-    sentence = check_python.misfit(version, implementation, "python3", complete)
+    sentence = check_python.incompatibility(version, implementation, "python3", complete)
     assert said in sentence
     assert sentence.endswith(".") and "\n" not in sentence and sentence.count(". ") == 0
 

@@ -89,7 +89,7 @@ def _adapter(folder: Path, base: RegisteredModel | None) -> dict[str, Any]:
     if base is None:
         raise _unusable("the directory holds an adapter: choose the model that it was trained on", "base")
     given = _shapes([folder / _WEIGHTS])
-    if why := _misfit(given, base):
+    if why := _incompatibility(given, base):
         raise _unusable(f"the adapter was trained on another model than {base.name}: {why}", "base")
     scores = base.head == Head.SCALAR or _LAID_ON + _SCORE in given
     inherited = {key: value for key, value in base.facts.items() if key in OF_ARCHITECTURE}
@@ -97,7 +97,7 @@ def _adapter(folder: Path, base: RegisteredModel | None) -> dict[str, Any]:
     return {"facts": facts, "head": Head.SCALAR if scores else Head.LM, "format": Format.PEFT, "base": base}
 
 
-def _misfit(given: Shapes, base: RegisteredModel) -> str:
+def _incompatibility(given: Shapes, base: RegisteredModel) -> str:
     """The reason why the tensors of an adapter do not fit those of the base; empty if they fit, or if the base is not on this machine.
 
     LoRA's A has as many columns as the matrix it is laid on, and B as many rows.

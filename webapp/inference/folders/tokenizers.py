@@ -137,11 +137,11 @@ def _changed(row: RegisteredModel) -> str:
         if recorded and folder.is_dir() and digest(folder) != recorded:
             since = "trained" if row.source == RegisteredModel.Source.RUN else "registered"
             return f"the tokenizer in the folder of {row.name} is another than when it was {since}; put that one back"
-        return "" if recorded else _misfit(row, folder)
+        return "" if recorded else _incompatibility(row, folder)
     except (OSError, ValueError) as error:
         return f"the tokenizer of {row.name} cannot be read: {error}"
 
 
-def _misfit(row: RegisteredModel, folder: Path) -> str:
+def _incompatibility(row: RegisteredModel, folder: Path) -> str:
     why = problem(folder, row.facts.get("vocab_size"))
     return f"{row.name} cannot be loaded: {why}" if why else ""
