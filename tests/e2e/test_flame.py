@@ -73,7 +73,7 @@ def test_a_column_opens_its_step_and_the_arrow_keys_walk_through_its_spans(open_
     picture = flame.get_by_role("img")
     expect(picture).to_have_attribute(
         "aria-label",
-        "The time of step 3: Sampling 6 s, Rewards 1 s, Training 3 s, Checkpoint 0.500 s. The arrow keys walk through the spans.",
+        "The time of step 3: Sampling 6 s, Rewards 1 s, Training 3 s, Checkpoint 0.500 s. The arrow keys move between the spans.",
     )
     bars = picture.locator(".flame-span")
     expect(bars).to_have_count(len(SPANS) + len(BESIDE))

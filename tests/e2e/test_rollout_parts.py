@@ -82,7 +82,7 @@ def test_a_response_tells_what_every_part_and_every_judge_said(open_page, as_res
     expect(first.locator(".criterion .katex").nth(1)).to_be_visible()
     expect(first.locator(".criterion pre")).to_have_text("print(sum(range(10)))\n")
     expect(first).to_contain_text("2 calls to judges · 640 tokens · cost 0.004")
-    first.get_by_text("What was answered").click()
+    first.get_by_text("Full answer").click()
     expect(first.get_by_text("Polite enough.")).to_be_visible()
     expect(page.locator(".response").nth(3).locator(".part").nth(1)).to_contain_text("no value")
     expect(page.locator(".excluded").nth(3)).to_contain_text("judge: the endpoint answered nothing")

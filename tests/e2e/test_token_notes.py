@@ -136,7 +136,7 @@ def test_a_note_says_that_its_response_was_sampled_again(open_page, as_researche
     page.goto(f"/runs/{answered.id}/rollouts")
     note = page.locator(".token-note")
     expect(note).to_contain_text("“green”")
-    expect(note).to_contain_text("Other tokens stand there by now")
+    expect(note).to_contain_text("Other tokens are at this place now")
     expect(page.locator(".has-note")).to_have_count(0)
 
 

@@ -479,7 +479,7 @@ def test_who_is_signed_out_loses_nothing(bench):
     bench.type("written after the session ended")
     bench.says("Signed out, kept in this browser")
     bench.page.context.add_cookies(cookies)
-    bench.page.get_by_role("button", name="I am back").click()
+    bench.page.get_by_role("button", name="Continue").click()
     bench.saved()
     expect(bench.reason(1)).to_have_value("written after the session ended")
 

@@ -2,7 +2,7 @@
 import { boxes, showBoxes } from "./notices.js";
 
 const WORDS = {
-  never: "This browser cannot: it has no notifications, or this address is neither https:// nor this machine's own.",
+  never: "This browser cannot show notices: it has no notifications, or this address is neither https:// nor this machine's own.",
   blocked: "You have blocked notifications of this address in your browser. Allow them in its settings of this site first.",
   off: "Off. Your browser will ask you once.",
   on: "On.",

@@ -1,5 +1,5 @@
 // The time of one step, as a line: kinds of work, their phases and each report of progress under one another; below them
-// what ran at the same time, in lanes. The arrow keys walk through the spans, as the pointer does.
+// what ran at the same time, in lanes. The arrow keys move between the spans, as the pointer does.
 import { json } from "./http.js";
 import { make, makeSvg, number } from "./format.js";
 
@@ -117,7 +117,7 @@ export class Flame {
     svg.append(...this.bars, ...ticks(this.told.seconds, width, height, x));
     this.picture.replaceChildren(svg);
     const works = this.told.spans.filter(({ inside }) => inside === null);
-    this.picture.setAttribute("aria-label", `The time of step ${number(this.told.step)}: ${works.map((each) => `${named(each)} ${number(each.seconds)} s`).join(", ")}. The arrow keys walk through the spans.`);
+    this.picture.setAttribute("aria-label", `The time of step ${number(this.told.step)}: ${works.map((each) => `${named(each)} ${number(each.seconds)} s`).join(", ")}. The arrow keys move between the spans.`);
     this.mark();
   }
 

@@ -17,7 +17,7 @@ const FACTS = [
   ["perf/cores", "Processors kept busy", (value, newest) => `${value.toFixed(2)}${of(newest("perf/machine_cores"))}`],
   ["perf/memory_gib", "Memory", (value) => `${number(value)} GiB`],
   ["perf/gpu_busy", "GPUs busy", (value) => number(value, true)],
-  ["perf/gpu_memory_gib", "GPU memory, most", (value) => `${number(value)} GiB`],
+  ["perf/gpu_memory_gib", "Peak GPU memory", (value) => `${number(value)} GiB`],
   ["perf/disk_written", "Disks, written", rate],
   ["perf/network_received", "Network, received", rate],
 ];

@@ -78,4 +78,4 @@ document.addEventListener("click", (event) => {
 const pages = { h: ["Home", "/"], d: ["Datasets", "/datasets"], p: ["Projects", "/projects"], e: ["Experiments", "/experiments"], m: ["Models", "/models"], t: ["Try it", "/try"], v: ["Verifiers", "/verifiers"], s: ["Settings", "/settings/profile"] };
 for (const [key, [label, path]] of Object.entries(pages))
   if (document.querySelector(`.rail a[href="${path}"]`)) register(`g ${key}`, `Go to ${label}`, () => location.assign(path), EVERYWHERE);
-register("?", "This list", openSheet, EVERYWHERE);
+register("?", "Keyboard shortcuts", openSheet, EVERYWHERE);

@@ -33,7 +33,7 @@ export function criterion({ text, points, kind, verdict }, chosen) {
   const kinds = { hard: "Hard criterion", principle: "Principle" };
   item.append(make("span", "criterion-source tiny muted", icon(shape_), `${kinds[kind] ?? "Criterion"} decided by ${by}${cost}`));
   if (verdict.note) item.append(words(verdict.note, "criterion-note"));
-  if (verdict.met === null && verdict.raw) item.append(folded("What was answered", make("pre", "code wrap", verdict.raw)));
+  if (verdict.met === null && verdict.raw) item.append(folded("Full answer", make("pre", "code wrap", verdict.raw)));
   return item;
 }
 
@@ -72,7 +72,7 @@ const DRAWN = new Map([["outcome", [isVerdict, verdict]], ["rubric_verdict", [is
 function seen(kind, shown, texts) {
   const [fits, draw] = DRAWN.get(kind) ?? [];
   if (fits?.(shown)) return [draw(shown)];
-  return [folded("What was answered", ...(draw || OWN.has(kind) ? asItIs(shown) : said(shown, texts)))];
+  return [folded("Full answer", ...(draw || OWN.has(kind) ? asItIs(shown) : said(shown, texts)))];
 }
 
 const chip = (text) => make("span", "chip tiny", text);

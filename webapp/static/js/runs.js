@@ -152,7 +152,7 @@ async function takeBack(id) {
 function askForWord(action) {
   const words = {
     tag: ["Tag the chosen runs", "Tag", "Small letters; 1 to 40 characters.", "Tag"],
-    group: ["Group the chosen runs", "Group", "Leave it empty to take them out of their groups.", "Group"],
+    group: ["Group the chosen runs", "Group", "Leave it empty to remove them from their groups.", "Group"],
   }[action];
   const dialog = document.getElementById("word-dialog");
   const [title, label, help, button] = words;
@@ -265,7 +265,7 @@ function keys() {
   const writes = list.querySelector('[data-act="archive"]');
   register("/", "Go to the query", () => document.getElementById("run-query").select());
   register("j", "Next run", row((found) => found.focus()));
-  register("k", "Run before", row((found) => found.focus()));
+  register("k", "Previous run", row((found) => found.focus()));
   register(
     "x",
     "Choose this run",

@@ -113,7 +113,7 @@ function item(mine, note) {
     quote.addEventListener("click", () => text.querySelector(`[data-token="${note.start}"]`)?.scrollIntoView({ block: "center" }));
   }
   element.append(quote);
-  if (!there) element.append(make("p", "note-moved", icon("triangle-alert"), "Other tokens stand there by now: the response was sampled again."));
+  if (!there) element.append(make("p", "note-moved", icon("triangle-alert"), "Other tokens are at this place now, because the response was sampled again."));
   element.append(block(make("div", "part-words"), note.text), foot(mine, note));
   const light = (on) => {
     for (let i = note.start; i < note.end; i++) text.querySelector(`[data-token="${i}"]`)?.classList.toggle("is-noted", on && there);

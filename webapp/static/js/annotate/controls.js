@@ -18,7 +18,7 @@ export function controls({ submit, saveNow, undo, skip, flag, turn, sidebar, pro
     { action: "progress", key: "l", label: "Progress and last submissions", run: () => sidebar.toggle("progress") },
     { action: "prompt", key: "p", label: "Unfold the prompt", run: () => prompt.toggle() },
     { action: "formatted", key: "v", label: "Formatted or as written", run: toggleFormatted },
-    { action: "help", key: "?", label: "This sheet", run: () => sheet.open() },
+    { action: "help", key: "?", label: "Keys", run: () => sheet.open() },
   ];
 }
 

@@ -132,7 +132,7 @@ export class Quarrels {
       body: "Your work is kept in this browser.",
       actions: [
         ["Sign in again", () => open(`/sign-in?next=${encodeURIComponent(location.pathname)}`), true],
-        ["I am back", () => location.reload()], // with the new session's token; the kept work comes back automatically
+        ["Continue", () => location.reload()], // with the new session's token; the kept work comes back automatically
       ],
     });
   }

@@ -340,7 +340,7 @@ function drawRemarks() {
 // ---- keys ----
 
 register("ArrowDown", "Next row", () => select(focus + 1));
-register("ArrowUp", "Row above", () => select(focus - 1));
+register("ArrowUp", "Previous row", () => select(focus - 1));
 for (let place = 0; place < Math.min(9, data.people.length); place += 1)
   register(String(place + 1), `Take what ${data.people[place].label} says`, () => act("take", place));
 register("k", "Keep (what they agree on, or the first wording)", () => act("keep"));

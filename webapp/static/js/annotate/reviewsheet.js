@@ -45,7 +45,7 @@ export function drawSheet(place, view) {
     place.replaceChildren(el("p", { class: "soft" }, "This task has no answer."));
     return;
   }
-  const head = el("tr", {}, el("th", { scope: "col", class: "what" }, ...heading(data)), ...data.people.map((person, index) => el("th", { scope: "col" }, personHead(person, index, view))), el("th", { scope: "col", class: "result" }, "What stands"));
+  const head = el("tr", {}, el("th", { scope: "col", class: "what" }, ...heading(data)), ...data.people.map((person, index) => el("th", { scope: "col" }, personHead(person, index, view))), el("th", { scope: "col", class: "result" }, "Decision"));
   const body = data.rows.map((row, index) => drawRow(row, index, view));
   if (!body.length) body.push(el("tr", {}, el("td", { colspan: String(data.people.length + 2), class: "soft" }, "There is nothing to decide: no items were given.")));
   const notes = data.people.some((person) => person.note) ? [el("tr", { class: "notes" }, el("th", { scope: "row", class: "what" }, "Note"), ...data.people.map((person) => person.note ? line(el("td"), person.note) : el("td")), el("td", {}))] : [];

@@ -88,7 +88,7 @@ export class Column {
     try {
       this.model = await this.choices.model(this.select, (words) => this.tell(words), mine.signal);
       for await (const event of answer(this.model, { messages: request.messages, ...request.sampling }, mine.signal)) this.take(event, verbatim.firstChild);
-      if (this.running) this.fail("The answer broke off. Retry.");
+      if (this.running) this.fail("The answer was cut off. Try again.");
     } catch (error) {
       if (this.aborter !== mine) return; // it was asked again or emptied meanwhile
       if (error.name === "AbortError") this.end("stopped", this.text ? "Stopped: the text so far stays" : "Stopped before the first word");

@@ -9,7 +9,7 @@ export async function* answer(model, body, signal) {
     response = await fetch(`/api/v1/models/${model}/generate`, { method: "POST", credentials: "same-origin", headers, body: JSON.stringify(body), signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ServerError("The server cannot be reached. Check that it runs, then retry.");
+    throw new ServerError("The server cannot be reached. Check that it runs, then try again.");
   }
   if (!response.ok) {
     const told = await response.json().catch(() => ({}));

@@ -89,7 +89,7 @@ class BestWorst {
     this.cannot = !this.cannot;
     if (this.cannot) this.chosen = { best: null, worst: null };
     this.draw();
-    this.say(this.cannot ? "Cannot assess." : "Taken back.");
+    this.say(this.cannot ? "Cannot assess." : "Undone.");
     this.onChange();
   }
 

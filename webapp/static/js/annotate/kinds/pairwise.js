@@ -105,7 +105,7 @@ class Pairwise {
   judge(verdict) {
     this.verdict = this.verdict === verdict ? "compared" : verdict;
     if (this.verdict === "cannot_assess") this.rows.forEach((row) => row.set(null));
-    this.say(this.verdict === "compared" ? "Taken back." : verdict === "both_bad" ? "Both bad." : "Cannot assess.");
+    this.say(this.verdict === "compared" ? "Undone." : verdict === "both_bad" ? "Both bad." : "Cannot assess.");
     this.changed();
   }
 

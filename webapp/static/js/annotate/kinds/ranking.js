@@ -88,13 +88,13 @@ class Ranking {
   keep() {
     this.kept = this.kept === this.current ? null : this.current;
     this.draw();
-    this.say(this.kept ? `Response ${this.kept} stays beside the others.` : "No text is kept beside the others.");
+    this.say(this.kept ? `Response ${this.kept} is pinned beside the others.` : "No response is pinned.");
   }
 
   cannotAssess() {
     this.cannot = !this.cannot;
     this.draw();
-    this.say(this.cannot ? "Cannot assess." : "Taken back.");
+    this.say(this.cannot ? "Cannot assess." : "Undone.");
     this.onChange();
   }
 
@@ -233,7 +233,7 @@ class Ranking {
     for (const [letter, button] of this.keepers) {
       button.hidden = letter !== this.kept && letter !== this.current;
       button.ariaPressed = String(letter === this.kept);
-      button.children[1].textContent = letter === this.kept ? "Let go" : "Keep beside";
+      button.children[1].textContent = letter === this.kept ? "Unpin" : "Pin";
     }
     this.paint(this.reading);
   }
@@ -281,7 +281,7 @@ export const keys = [
   { action: "worse", key: "Shift+ArrowDown", label: "Move it down", when: inOrder, run: (widget) => widget.shift(1), repeats: true },
   { action: "tie", key: "t", label: "Tie with the response above, or separate from it", when: inOrder, run: (widget) => widget.tie() },
   { action: "take_out", key: "Delete", label: "Remove it from the order", run: (widget) => widget.takeOut() },
-  { action: "keep", key: "c", label: "Keep this text beside the others", run: (widget) => widget.keep() },
+  { action: "keep", key: "c", label: "Pin this text beside the others", run: (widget) => widget.keep() },
   { action: "cannot_assess", key: "u", label: "Cannot assess", run: (widget) => widget.cannotAssess() },
   ...scrollKeys,
 ];
