@@ -36,7 +36,7 @@ FACTS = {
     "ended": "Ended",
     "result": "Result",
     "gain": "Gain",
-    "took": "Took",
+    "took": "Duration",
 }
 STORED_FACTS = {"result": RESULT, "gain": GAIN, "took": TOOK}  # facts that are rows of `RunValue`
 # columns that show something and have no order

@@ -162,8 +162,8 @@ export class Flame {
   tabulate() {
     const head = (text) => Object.assign(make("th", "", text), { scope: "col" });
     const rows = this.all.map((span) => make("tr", "", make("td", "", `${" ".repeat(2 * (span.beside ? 0 : span.lane))}${named(span)}`),
-      make("td", "", span.beside ? "at the same time" : ""), make("td", "num", number(span.start)), make("td", "num", number(span.seconds))));
-    const table = make("table", "table", make("thead", "", make("tr", "", head("What"), head("Beside"), head("From, s"), head("Took, s"))), make("tbody", "", ...rows));
+      make("td", "", span.beside ? "at the same time" : "in the step"), make("td", "num", number(span.start)), make("td", "num", number(span.seconds))));
+    const table = make("table", "table", make("thead", "", make("tr", "", head("Work"), head("Place"), head("Start, s"), head("Duration, s"))), make("tbody", "", ...rows));
     this.table.querySelector(".table-wrap")?.remove();
     this.table.append(make("div", "table-wrap", table));
     this.table.hidden = false;
