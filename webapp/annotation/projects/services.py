@@ -155,7 +155,7 @@ def new_guidelines(membership: Membership, project: Project, text: str, base: in
     if newest is not None and newest.text == text:
         return newest
     if base is not None and newest is not None and newest.number != base:
-        author = newest.created_by or "somebody who left"
+        author = newest.created_by or "an erased account"
         raise Conflict(f"{author} saved version {newest.number} in the meantime.", "overtaken", number=newest.number)
     last = project.guidelines.aggregate(last=Max("number"))["last"] or 0
     row = Guidelines.objects.create(project=project, number=last + 1, text=text, created_by=membership.user)
