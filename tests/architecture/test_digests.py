@@ -73,19 +73,19 @@ def test_pip_takes_the_file_that_was_locked_and_no_other(tmp_path):
     assert [path.parent.name for path in tmp_path.glob("out/*/left_over.py")] == ["genuine"]
 
 
-def told(file, digest="a" * 64, url=INDEX, name="torch"):
+def pip_report(file, digest="a" * 64, url=INDEX, name="torch"):
     archive = {"archive_info": {"hashes": {"sha256": digest}}}
     return {"install": [{"metadata": {"name": name}, "download_info": {"url": f"{url}/{file}", **archive}}]}
 
 
 def test_a_known_file_with_its_digest_is_taken():
-    assert digests.compare(told(TORCH), {TORCH: "a" * 64}, False) == ({}, [])
+    assert digests.compare(pip_report(TORCH), {TORCH: "a" * 64}, False) == ({}, [])
 
 
 @pytest.mark.parametrize("index_named", [False, True])
 @pytest.mark.parametrize("url", [INDEX, "file:///wheels"])
 def test_a_known_file_with_another_digest_is_refused_wherever_it_comes_from(url, index_named):
-    refused, taken = digests.compare(told(TORCH, "b" * 64, url), {TORCH: "a" * 64}, index_named)
+    refused, taken = digests.compare(pip_report(TORCH, "b" * 64, url), {TORCH: "a" * 64}, index_named)
     assert refused == {"torch": f"{TORCH}: its digest is {'b' * 64}, expected is {'a' * 64}"} and taken == []
 
 
@@ -94,13 +94,13 @@ def test_a_known_file_with_another_digest_is_refused_wherever_it_comes_from(url,
 )
 def test_an_unknown_file_is_taken_from_this_disk_or_a_named_index_only_and_is_told(url, index_named, is_taken):
     file = "torch-2.13.0%2Bcpu-cp311-cp311-manylinux_2_28_x86_64.whl"
-    refused, taken = digests.compare(told(file, url=url), {TORCH: "a" * 64}, index_named)
+    refused, taken = digests.compare(pip_report(file, url=url), {TORCH: "a" * 64}, index_named)
     assert (list(refused), len(taken)) == ([], 1) if is_taken else (["torch"], 0)
     assert "torch-2.13.0+cpu-cp311" in "".join([*refused.values(), *taken])
 
 
 def test_what_old_pips_tell_is_read_and_silence_is_no_consent():
-    report = told(TORCH)
+    report = pip_report(TORCH)
     report["install"][0]["download_info"]["archive_info"] = {"hash": f"sha256={'a' * 64}"}  # pip 22.2 to 23.0
     assert digests.compare(report, {TORCH: "a" * 64}, False) == ({}, [])
     report["install"][0]["download_info"]["archive_info"] = {}
@@ -117,7 +117,7 @@ def test_what_is_refused_is_taken_out_again_and_nothing_of_it_runs(tmp_path):
     into = [sys.executable, "-m", "pip", "--isolated", "--python", python, "install", "-qq", "--no-index", "--no-deps"]
     subprocess.run([*into, made], check=True)
     assert not ran.exists() and len(list(tmp_path.glob("venv/lib/*/site-packages/left_over*"))) == 3
-    (tmp_path / "report.json").write_text(json.dumps(told(made.name, "b" * 64, name="Left_Over")))
+    (tmp_path / "report.json").write_text(json.dumps(pip_report(made.name, "b" * 64, name="Left_Over")))
     command = [python, "-I", "-S", digests.__file__, tmp_path / "report.json"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1 and f"Refused: {made.name}: not a file that is known" in done.stderr, done.stderr

@@ -43,7 +43,7 @@ def prose(text: str) -> str:
     return re.sub(r"(?<!\*)\*[^*\n]+\*(?!\*)", "NAME", re.sub(r"\]\([^)\n]*\)", "]", text))
 
 
-def found(pattern: str, text: str) -> list[int]:
+def lines_with(pattern: str, text: str) -> list[int]:
     return [number for number, line in enumerate(prose(text).splitlines(), 1) if re.search(pattern, line)]
 
 
@@ -62,7 +62,9 @@ def broken(page: Path, link: str) -> bool:
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_no_page_has_such_a_sentence(pattern):
     wrong = [
-        f"{page.relative_to(ROOT)}:{line}" for page in pages() for line in found(PATTERNS[pattern], page.read_text())
+        f"{page.relative_to(ROOT)}:{line}"
+        for page in pages()
+        for line in lines_with(PATTERNS[pattern], page.read_text())
     ]
     assert not wrong, "\n".join([pattern, *wrong])
 
@@ -91,13 +93,13 @@ def test_no_page_has_such_a_sentence(pattern):
     ],
 )
 def test_a_pattern_finds_its_sentence_and_leaves_its_mending(pattern, wrong, right):
-    assert found(PATTERNS[pattern], f"A page.\n{wrong}\n") == [2]
-    assert not found(PATTERNS[pattern], f"A page.\n{right}\n")
+    assert lines_with(PATTERNS[pattern], f"A page.\n{wrong}\n") == [2]
+    assert not lines_with(PATTERNS[pattern], f"A page.\n{right}\n")
 
 
 def test_code_and_names_are_not_read():
     text = "```\ngoes on\n```\n    goes on\nThe button *Go on* and `goes on`.\n"
-    assert not found(PATTERNS["goes on: say continues"], text)
+    assert not lines_with(PATTERNS["goes on: say continues"], text)
     assert prose(text).count("\n") == text.count("\n")
 
 

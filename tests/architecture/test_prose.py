@@ -89,13 +89,13 @@ def docstrings() -> list[tuple[str, int, str]]:
     return [(name, line, text) for name in there for line, text in sources.read(ROOT / name).docstrings]
 
 
-def found(pattern: str) -> list[str]:
+def docstrings_with(pattern: str) -> list[str]:
     return [f"{name}:{line}: {text.splitlines()[0]}" for name, line, text in docstrings() if re.search(pattern, text)]
 
 
 @pytest.mark.parametrize("pattern", [pattern for pattern in PATTERNS if not MOST[pattern]])
 def test_a_room_that_was_read_has_no_such_sentence(pattern):
-    wrong = [each for each in found(PATTERNS[pattern]) if each.startswith(tuple(f"{room}/" for room in READ))]
+    wrong = [each for each in docstrings_with(PATTERNS[pattern]) if each.startswith(tuple(f"{room}/" for room in READ))]
     assert not wrong, "\n".join([pattern, *wrong])
 
 
@@ -130,7 +130,7 @@ def test_no_heading_of_a_page_begins_with_a_question_word():
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_no_more_docstrings_have_such_a_sentence(pattern):
-    wrong = found(PATTERNS[pattern])
+    wrong = docstrings_with(PATTERNS[pattern])
     assert len(wrong) <= MOST[pattern], "\n".join([f"{pattern}: {len(wrong)}, at most {MOST[pattern]}", *wrong])
 
 

@@ -27,7 +27,7 @@ async def _never(reason: str) -> None:
     raise AssertionError(reason)
 
 
-def said(example: Example, wanted: int, words: int) -> str:
+def response_text(example: Example, wanted: int, words: int) -> str:
     belongs = [criterion.text for criterion in example.rubric.criteria[:4]] if example.rubric else []
     return " ".join([*belongs[:wanted], *["xx"] * (words - wanted)])
 
@@ -48,7 +48,7 @@ def said(example: Example, wanted: int, words: int) -> str:
     ],
 )
 def test_what_each_arm_pays(arm: str, wanted: int, words: int, tokens: int, value: float) -> None:
-    assert worth(arm, said(examples()[0], wanted, words), tokens) == pytest.approx(value)
+    assert worth(arm, response_text(examples()[0], wanted, words), tokens) == pytest.approx(value)
 
 
 def test_the_arms_are_alike_but_for_the_reward() -> None:

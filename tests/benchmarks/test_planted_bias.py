@@ -14,7 +14,7 @@ from trainer.judges.inputs import JudgeInput
 from trainer.rewards.parts import RewardAnswer
 
 
-def said(biased: float, first: str, second: str) -> list[RewardAnswer]:
+def judge_answers(biased: float, first: str, second: str) -> list[RewardAnswer]:
     (judge,) = (each.open(None) for each in access(biased).judges.values())
     example = examples()[0]
     criteria = example.rubric.criteria if example.rubric else ()
@@ -25,19 +25,19 @@ def said(biased: float, first: str, second: str) -> list[RewardAnswer]:
 
 @pytest.mark.parametrize(("first", "second", "winner"), [("ae", "x", -1), ("x", "aei", 1), ("a", "e", 0)])
 def test_without_bias_both_orders_say_what_the_verifiers_say(first: str, second: str, winner: int) -> None:
-    (pair,) = pair_verdicts(said(0.0, first, second)).values()
+    (pair,) = pair_verdicts(judge_answers(0.0, first, second)).values()
     assert (pair.given, pair.swapped, pair.consistent) == (winner, winner, True)
 
 
 def test_with_bias_the_first_answer_wins_in_either_order() -> None:
-    assert [answer.parsed["verdict"] for answer in said(1.0, "x", "aei") if answer.parsed] == ["A", "A"]
+    assert [answer.parsed["verdict"] for answer in judge_answers(1.0, "x", "aei") if answer.parsed] == ["A", "A"]
 
 
 def test_the_biased_pairs_are_the_share_asked_for_and_the_same_in_both_orders() -> None:
     texts = [("row", str(n), str(n + 1)) for n in range(4000)]
     assert sum(draw(*text) < 0.3 for text in texts) / len(texts) == pytest.approx(0.3, abs=0.03)
     for n in range(40):
-        found = {answer.parsed["verdict"] for answer in said(0.5, "ae" * (n + 1), "x") if answer.parsed}
+        found = {answer.parsed["verdict"] for answer in judge_answers(0.5, "ae" * (n + 1), "x") if answer.parsed}
         assert found in ({"A", "B"}, {"A"}), "the better answer in both orders, or the first in both"
 
 

@@ -10,7 +10,7 @@ from benchmarks.preference_sets import FOLDS, PreferenceSet, take
 from trainer.contracts import Message
 
 
-def made(groups: int, each: int):
+def preference_examples(groups: int, each: int):
     asked = [Message(role="user", content="Why?")]
     return [
         preference_sets._example(f"{g}-{n}", f"group {g}", asked, (f"long {n}", f"{g}"), [-2, -2, 2])
@@ -22,7 +22,9 @@ def made(groups: int, each: int):
 @pytest.fixture
 def ten_groups(monkeypatch, tmp_path):
     monkeypatch.setitem(
-        preference_sets.SETS, "made", PreferenceSet("Made", "groups", (), lambda folder: (made(10, 6), 4))
+        preference_sets.SETS,
+        "made",
+        PreferenceSet("Made", "groups", (), lambda folder: (preference_examples(10, 6), 4)),
     )
     return lambda seed, **sizes: take(
         "made", tmp_path, seed, **({"pairs": 99, "heldout": 99} | sizes), fits=lambda e: True
@@ -75,7 +77,7 @@ class TestNumbers:
         assert found.value == pytest.approx(1 / 3)
 
     def test_length_is_used_in_the_direction_that_training_pairs_show(self):
-        examples = made(2, 3)
+        examples = preference_examples(2, 3)
         pairs = reward_models._pairs(examples)
         lengths = [tuple(float(len(side.response.text)) for side in pair.sides) for pair in pairs]
         assert reward_models._by_feature(lengths, lengths) == [1.0] * 6

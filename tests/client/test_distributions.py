@@ -17,7 +17,7 @@ from touchstone import distributions, imports, tensorboard
 from webapp.experiments.models import Point
 
 from .test_imports import BOARD, points, record
-from .test_wandb import begun, ended, sent  # noqa: F401 - fixtures
+from .test_wandb import begun, ended, send_spool  # noqa: F401 - fixtures
 
 
 def test_quantiles_of_values_are_those_of_numpy():
@@ -53,7 +53,7 @@ def test_a_histogram_of_wandb_is_three_metrics(begun, remote, caplog):  # noqa: 
     wandb.log({"layer": {"grads": wandb.Histogram(np_histogram=np.histogram(range(100), bins=[0, 50, 100]))}})
     wandb.log({"nothing": wandb.Histogram([])})
     run.finish()
-    assert sent(run, remote).refused == []
+    assert send_spool(run, remote).refused == []
     found = {(row.key, row.step): row.value for row in Point.objects.all()}
     wanted = {
         ("weights/p5", 0): 5, ("weights/p50", 0): 50, ("weights/p95", 0): 95, ("loss", 0): 1,

@@ -90,7 +90,7 @@ class Asked:
 
 
 @pytest.fixture
-def asked(monkeypatch):
+def sent_requests(monkeypatch):
     noted, handle = Asked(), ThreadedHandler.handle
 
     def noting(self, scope, receive, send):
@@ -197,13 +197,13 @@ def token(words: str, capsys) -> str:
     return capsys.readouterr().out.strip()
 
 
-def test_every_example_of_the_page_works(place, live, runs, asked, capsys, monkeypatch):
+def test_every_example_of_the_page_works(place, live, runs, sent_requests, capsys, monkeypatch):
     here: dict[str, object] = {}
     before, failed = "", []  # the variables and functions that the shell keeps
     for section, kind, text in blocks():
         text = text.replace(ADDRESS, live.url).replace(FOLDER, str(place / "my-model"))
         text = TOKEN.sub(lambda found: token(found[1], capsys), text)
-        asked.now = (section, kind)
+        sent_requests.now = (section, kind)
         if kind == "yaml":
             (place / re.match(r"# (\S+)", text)[1]).write_text(text)
         elif kind == "python":
@@ -220,14 +220,14 @@ def test_every_example_of_the_page_works(place, live, runs, asked, capsys, monke
         elif kind == "shell" and not text.startswith((".venv", "claude ", "ts_")):
             as_they_were(runs)
             for line in commands(text):
-                asked.now = (section, "command" if line.startswith("touchstone ") else "curl")
+                sent_requests.now = (section, "command" if line.startswith("touchstone ") else "curl")
                 if "feed" in line or "follow 7" in line:
                     ends(runs[7], live.url)
                 failed += carried_out(before, line)
     assert not failed, "\n\n".join(failed)
-    assert not asked.lacking(), "\n".join(asked.lacking())
-    shown = {section for section, language in asked.operations if language == "curl"}
-    assert len(shown) >= 8 and sum(map(len, asked.operations.values())) > 100
+    assert not sent_requests.lacking(), "\n".join(sent_requests.lacking())
+    shown = {section for section, language in sent_requests.operations if language == "curl"}
+    assert len(shown) >= 8 and sum(map(len, sent_requests.operations.values())) > 100
     assert (
         Run.objects.filter(config__steps=40).count() == 4
     )  # with curl, Python, the command and its key, and its draft

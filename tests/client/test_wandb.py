@@ -31,7 +31,7 @@ def ended():
 
 @pytest.fixture
 def begun(remote):
-    """`begun(**options)` begins a run that is stored on disk. `sent()` sends the stored records to the server."""
+    """`begun(**options)` begins a run that is stored on disk. `send_spool` sends the stored records to the server."""
 
     def begin(**options) -> wandb.Run:
         return wandb.init(**{"project": "shim", "mode": "offline", **options})
@@ -39,7 +39,7 @@ def begun(remote):
     return begin
 
 
-def sent(run: wandb.Run, remote: Server) -> Sender:
+def send_spool(run: wandb.Run, remote: Server) -> Sender:
     sender = Sender(remote, run._spool)
     sender.send()
     return sender
@@ -56,7 +56,7 @@ def test_what_is_logged_is_a_run_like_any_other(begun, remote, settings, tmp_pat
     wandb.alert("Low score", "left out, because a minute has not passed")
     wandb.summary["best"] = "model-2"
     run.finish()
-    assert sent(run, remote).refused == []
+    assert send_spool(run, remote).refused == []
 
     row = Run.objects.get()
     assert (str(row), row.state, row.experiment.name, row.step) == ("one", "finished", "shim", 2)
@@ -81,7 +81,7 @@ def test_steps_commits_and_what_goes_by(begun, remote, caplog):
     wandb.log({"c": 1.0}, commit=False)
     wandb.log({"d": float("nan"), "odd": object()}, step=6)
     run.finish()
-    sent(run, remote)
+    send_spool(run, remote)
     points = {(row.key, row.step): row.value for row in Point.objects.all()}
     assert points == {("a", 5): 1.0, ("b", 5): 2.0, ("c", 5): 1.0, ("d", 6): None}
     assert Point.objects.get(key="d").not_finite == "NaN"
@@ -92,11 +92,11 @@ def test_a_server_that_is_away_loses_nothing(begun, remote, wire):
     run = begun()
     wire.away = lambda request: True
     wandb.log({"loss": 1.0})
-    assert sent(run, remote).problem.endswith("does not answer: refused")
+    assert send_spool(run, remote).problem.endswith("does not answer: refused")
     wire.away = lambda request: False
     wandb.log({"loss": 0.5})
     run.finish()
-    assert sent(run, remote).problem == ""
+    assert send_spool(run, remote).problem == ""
     assert list(Point.objects.order_by("step").values_list("value", flat=True)) == [1.0, 0.5]
 
 
@@ -112,7 +112,7 @@ def test_answers_that_get_lost_double_nothing(begun, remote, wire):
     run = begun(name="once")
     wandb.log({"loss": 1.0})
     run.finish()
-    assert sent(run, remote).refused == []
+    assert send_spool(run, remote).refused == []
     assert Run.objects.count() == 1 and Point.objects.count() == 1
     assert len([each for each in wire.asked if each.endswith("runs/create")]) == 2
 
@@ -134,7 +134,7 @@ def test_a_program_that_died_is_sent_later_and_goes_on(begun, remote):
     assert again.step == 3
     wandb.log({"loss": 9.0})
     again.finish()
-    sent(again, remote)
+    send_spool(again, remote)
     assert Run.objects.get().state == "finished" and Point.objects.count() == 4
 
 
@@ -151,7 +151,7 @@ def test_what_the_server_refuses_is_told_and_the_rest_is_sent(begun, remote):
     run.keep("batch", body={"params": [{"key": "x" * 251, "value": ""}]})
     wandb.log({"loss": 1.0})
     run.finish()
-    sender = sent(run, remote)
+    sender = send_spool(run, remote)
     assert len(sender.refused) == 1 and "params" in sender.refused[0]
     assert Point.objects.count() == 1
 
@@ -161,8 +161,8 @@ def test_a_wrong_token_keeps_everything_on_disk(begun, remote, wire):
     wandb.log({"loss": 1.0})
     run.finish()
     wrong = Server("http://touchstone.test", "ts_wrong", transport=wire, sleep=lambda seconds: None)
-    assert "The server does not accept the token." in sent(run, wrong).problem
-    assert sent(run, remote).problem == "" and Point.objects.count() == 1
+    assert "The server does not accept the token." in send_spool(run, wrong).problem
+    assert send_spool(run, remote).problem == "" and Point.objects.count() == 1
 
 
 def test_a_token_that_may_only_read_loses_nothing(begun, remote, wire, team):
@@ -170,9 +170,9 @@ def test_a_token_that_may_only_read_loses_nothing(begun, remote, wire, team):
     run = begun()
     wandb.log({"loss": 1.0})
     run.finish()
-    refused = sent(run, Server("http://touchstone.test", reading, transport=wire, sleep=lambda seconds: None))
+    refused = send_spool(run, Server("http://touchstone.test", reading, transport=wire, sleep=lambda seconds: None))
     assert "experiments" in refused.problem and refused.refused == []
-    assert sent(run, remote).problem == "" and Point.objects.count() == 1
+    assert send_spool(run, remote).problem == "" and Point.objects.count() == 1
 
 
 def test_a_config_never_changes_once_it_was_sent(begun, remote, caplog):
@@ -183,7 +183,7 @@ def test_a_config_never_changes_once_it_was_sent(begun, remote, caplog):
     wandb.log({"loss": 1.0})
     wandb.config.lr = 4
     run.finish()
-    assert sent(run, remote).refused == []
+    assert send_spool(run, remote).refused == []
     assert Run.objects.get().config == {"lr": "2"} and "config.lr stays 2" in caplog.text
 
 
@@ -213,9 +213,9 @@ def test_an_answer_of_another_server_or_a_mistake_of_ours_loses_nothing(begun, r
         other = httpx.MockTransport(
             lambda _, answer=answer: httpx.Response(answer.status_code, content=answer.content, headers=answer.headers)
         )
-        sender = sent(run, Server("http://elsewhere.test", "ts_x", transport=other, sleep=lambda seconds: None))
+        sender = send_spool(run, Server("http://elsewhere.test", "ts_x", transport=other, sleep=lambda seconds: None))
         assert sender.problem and sender.refused == [] and sender.run is None, answer
-    assert sent(run, remote).problem == "" and Point.objects.count() == 1
+    assert send_spool(run, remote).problem == "" and Point.objects.count() == 1
 
 
 def test_a_number_of_the_summary_is_kept(begun, remote):
@@ -225,7 +225,7 @@ def test_a_number_of_the_summary_is_kept(begun, remote):
     wandb.summary["accuracy"] = 0.75
     wandb.summary.update({"loss": 0.5, "best": {"step": 2}})
     run.finish()
-    assert sent(run, remote).refused == []
+    assert send_spool(run, remote).refused == []
     assert Run.objects.get().summary == {"loss": 1.0, "accuracy": 0.75, "best.step": 2}
     assert LoggedRun.objects.get().tags["summary.loss"] == "0.5", "it is not a point of the curve"
 

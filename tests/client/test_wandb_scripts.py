@@ -19,7 +19,7 @@ from tests import fork_server
 from webapp.experiments.models import Artifact, Point, Run
 from webapp.tracking.models import LoggedRun
 
-from .test_wandb import begun, ended, sent  # noqa: F401 - fixtures
+from .test_wandb import begun, ended, send_spool  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.django_db
 
@@ -41,7 +41,7 @@ def test_a_script_with_parts_that_are_not_here_is_told_of_each_once(begun, remot
     run.log_code(".")
     wandb.unwatch(), wandb.termlog("a"), wandb.setup(), wandb.util.generate_id(), run.mark_preempting()
     run.finish(quiet=True)
-    assert sent(run, remote).refused == []
+    assert send_spool(run, remote).refused == []
     assert [row.value for row in Point.objects.filter(key="loss").order_by("step")] == [0, 1, 2, 9]
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == len(set(said)), said
@@ -188,7 +188,7 @@ def test_a_config_comes_as_arguments_or_as_a_file(begun, remote, tmp_path):  # n
     wandb.config.epochs = 2
     assert wandb.config.as_dict() == {"lr": 3, "batch": 8, "epochs": 2}
     run.finish()
-    sent(run, remote)
+    send_spool(run, remote)
     assert Run.objects.get().config == {"lr": "3", "batch": "8", "epochs": "2"}
 
 
@@ -214,7 +214,7 @@ def test_artifacts_and_saved_files_are_files_of_the_run(begun, remote, tmp_path,
     table.add_column("b", ["x", "y"])
     wandb.log({"eval/100% of my samples #2?": table})
     run.finish()
-    assert sent(run, remote).refused == []
+    assert send_spool(run, remote).refused == []
     assert set(Artifact.objects.values_list("path", flat=True)) == {
         f"files/{path}"
         for path in (

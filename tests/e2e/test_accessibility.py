@@ -177,7 +177,7 @@ WITH_MANY_ALIKE = ("/installation/people", "/settings/members", "/settings/token
 
 
 @pytest.fixture
-def known(server, team, process) -> dict[str, object]:
+def page_ids(server, team, process) -> dict[str, object]:
     """The ids in `PAGES`, of a workspace in which one run is active, with an alarm and pass rates."""
     version = make_version(team.owner)
     model = RegisteredModel.objects.create(
@@ -192,7 +192,7 @@ def known(server, team, process) -> dict[str, object]:
     }
     wrong = drafts.RunDraft("policy", {"optim": {"lr": "fast"}}, choice, name="A draft with a problem")
     known["draft"] = drafts.save(team.owner, wrong).pk
-    known |= {"model": model.pk} | looked_through(team, version) | asked(team) | judged(team)
+    known |= {"model": model.pk} | looked_through(team, version) | project_ids(team) | judged(team)
     known["report"] = reported(team, run)
     known["study"] = studied(team, model.name)
     known["making"] = claims.launch(team.owner, "stages", dataset=None, model=None, seeds=2).pk
@@ -295,7 +295,7 @@ def studied(team, model: str) -> int:
     return claims.launch(team.owner, "rationale", dataset=dataset, model=model, seeds=2, config=shared).pk
 
 
-def asked(team) -> dict[str, int]:
+def project_ids(team) -> dict[str, int]:
     """A project with gold tasks and one answered task."""
     project = projects.create(
         team.owner, name="Colours", kind="pairwise", dataset=make_pairs(team.owner), guidelines="## Be fair\nAlways."
@@ -375,8 +375,8 @@ def without_faults(page, addresses: list[str]) -> None:
 
 
 @pytest.mark.parametrize("first", range(0, len(PAGES), AT_ONCE), ids=lambda first: PAGES[first])
-def test_no_page_has_a_serious_violation_in_either_theme(open_page, as_owner, known, first):
-    without_faults(open_page(as_owner), [address.format(**known) for address in PAGES[first : first + AT_ONCE]])
+def test_no_page_has_a_serious_violation_in_either_theme(open_page, as_owner, page_ids, first):
+    without_faults(open_page(as_owner), [address.format(**page_ids) for address in PAGES[first : first + AT_ONCE]])
 
 
 def test_nor_has_the_one_of_people_who_are_not_signed_in(open_page, as_owner):

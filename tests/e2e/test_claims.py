@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from tests import timeouts
 from tests.e2e.look import check_look
-from tests.webapp.experiments.claims.test_tasks import made, write_model  # noqa: F401 - a fixture
+from tests.webapp.experiments.claims.test_tasks import run_job, write_model  # noqa: F401 - a fixture
 from tests.webapp.experiments.claims.test_waiting_arms import data, finish  # noqa: F401 - fixtures
 from tests.webapp.experiments.conftest import model  # noqa: F401
 from tests.webapp.weights.conftest import Process
@@ -61,7 +61,7 @@ def test_a_claim_is_started_once_fills_its_table_and_is_decided(open_page, as_re
     expect(page.get_by_role("link", name="claim: judge_policy", exact=True)).to_be_visible()
 
 
-def test_from_nothing_one_click_makes_the_task_and_starts(open_page, as_researcher, made):  # noqa: F811
+def test_from_nothing_one_click_makes_the_task_and_starts(open_page, as_researcher, run_job):  # noqa: F811
     page = open_page(as_researcher)
     page.goto("/experiments/claims")
     page.locator("a[href='/experiments/claims/rationale/new']").first.click()
@@ -74,7 +74,7 @@ def test_from_nothing_one_click_makes_the_task_and_starts(open_page, as_research
     standing = page.locator("#standing")
     expect(standing).to_contain_text("Its 4 runs start when its task is made")
     check_look(page)
-    made(job, leaves=False)
+    run_job(job, leaves=False)
     expect(standing).to_contain_text("is not on this server")
     check_look(page)
     page.get_by_role("button", name="Try again").click()

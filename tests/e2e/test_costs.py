@@ -20,7 +20,7 @@ from webapp.usage.works import MeteredWork
 pytestmark = pytest.mark.browser
 
 
-def seen(page, name):
+def save_pictures(page, name):
     """Saves pictures in the folder of TOUCHSTONE_LOOK, so that a person can look at them."""
     if folder := os.environ.get("TOUCHSTONE_LOOK"):
         for scheme in ("light", "dark"):
@@ -62,7 +62,7 @@ def test_the_costs_of_runs_fit_every_screen_and_lead_to_the_runs(team, open_page
         check_look(page)
     expect(page.locator("tfoot")).to_contain_text("7.50")
     expect(page.locator("tfoot")).to_contain_text("1 unknown")
-    seen(page, "runs")
+    save_pictures(page, "runs")
     total = page.locator("tfoot tr > *").first
     expect(total).to_have_css("border-top-style", "solid")  # a sum stands below a line
     page.get_by_label("Group by").select_option("person")  # acts at once

@@ -53,15 +53,15 @@ def judging(run):  # noqa: F811
 
 
 @pytest.fixture
-def told(judging, process):
+def run_with_judgements(judging, process):
     trainer = process(judging)
     trainer.post(trainer.event("rollouts", 1, rollouts=[judgement(0, -1, 0.5), judgement(1, None, 0.0)]))
     return judging
 
 
-def test_reasons_stand_beside_peoples_with_the_matching_as_a_grid(open_page, as_researcher, told):
+def test_reasons_stand_beside_peoples_with_the_matching_as_a_grid(open_page, as_researcher, run_with_judgements):
     page = open_page(as_researcher)
-    page.goto(f"/runs/{told.id}/rollouts?step=1")
+    page.goto(f"/runs/{run_with_judgements.id}/rollouts?step=1")
     first, second = page.locator(".response").nth(0), page.locator(".response").nth(1)
     expect(page.locator("#formula")).to_have_text("reward = outcome * rationale; measured only: form")
     expect(page.locator("#rollout-count")).to_have_text("2 responses to 1 prompt")
@@ -137,9 +137,11 @@ def test_what_only_looks_like_a_judgement_is_shown_as_it_is(open_page, as_resear
     expect(said.nth(2)).to_contain_text('"matches"')
 
 
-def test_a_reviewer_matches_reasons_blind_and_the_page_says_how_far_the_matcher_agrees(open_page, as_researcher, told):
+def test_a_reviewer_matches_reasons_blind_and_the_page_says_how_far_the_matcher_agrees(
+    open_page, as_researcher, run_with_judgements
+):
     page = open_page(as_researcher)
-    page.goto(f"/runs/{told.id}/reasons")
+    page.goto(f"/runs/{run_with_judgements.id}/reasons")
     expect(page.locator("#reasons")).to_contain_text("not measured yet")
     expect(page.get_by_role("main")).not_to_contain_text("embeddings")
     picture(page, "reasons", full_page=True)
@@ -152,6 +154,6 @@ def test_a_reviewer_matches_reasons_blind_and_the_page_says_how_far_the_matcher_
     wide = page.evaluate("document.documentElement.scrollWidth")
     assert wide <= 390
     page.set_viewport_size({"width": 1280, "height": 800})
-    page.goto(f"/runs/{told.id}")
+    page.goto(f"/runs/{run_with_judgements.id}")
     expect(page.locator("#reasons")).to_contain_text("It finds 100% of the 1 match that people see")
     picture(page, "reasons-run")

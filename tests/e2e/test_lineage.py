@@ -62,12 +62,12 @@ def test_the_graph_is_walked_by_keyboard_and_fits_every_screen(open_page, as_res
         check_look(page)
         page.reload()
         expect(boxes.and_(page.locator("[aria-current]"))).to_be_in_viewport(ratio=1)
-        kept(page, name)
+        save_pictures(page, name)
     shown = page.goto(f"/lineage/report/{world.report.pk}/graph")
     assert shown is not None and shown.status == 200
 
 
-def kept(page: Page, name: str) -> None:
+def save_pictures(page: Page, name: str) -> None:
     """Screenshots for people, if TOUCHSTONE_LOOK names a folder."""
     if folder := os.environ.get("TOUCHSTONE_LOOK"):
         for scheme in ("light", "dark"):

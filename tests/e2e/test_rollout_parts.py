@@ -48,7 +48,7 @@ def response(index: int, verifier: float, judge: float | None, **fields) -> dict
 
 
 @pytest.fixture
-def told(run, process):  # noqa: F811
+def run_with_parts(run, process):  # noqa: F811
     """Two steps. In the first, verifier and judge disagree on responses 0 and 1. In the second they agree."""
     rewards = [
         {"kind": "verifier", "name": "verifier", "weight": 0.5},
@@ -67,9 +67,9 @@ def told(run, process):  # noqa: F811
     return run
 
 
-def test_a_response_tells_what_every_part_and_every_judge_said(open_page, as_researcher, told):
+def test_a_response_tells_what_every_part_and_every_judge_said(open_page, as_researcher, run_with_parts):
     page = open_page(as_researcher)
-    page.goto(f"/runs/{told.id}/rollouts?step=1")
+    page.goto(f"/runs/{run_with_parts.id}/rollouts?step=1")
     first = page.locator(".response").first
     expect(first.locator(".part-name")).to_have_text(["verifier", "judge", "tone"])
     expect(first.locator(".part-value")).to_have_text(["1.000", "0.000", "0.500"])
@@ -95,10 +95,10 @@ def test_a_response_tells_what_every_part_and_every_judge_said(open_page, as_res
 
 
 def test_disagreement_of_two_parts_finds_responses_in_all_steps_and_stays_in_the_address(
-    open_page, as_researcher, told
+    open_page, as_researcher, run_with_parts
 ):
     page = open_page(as_researcher)
-    page.goto(f"/runs/{told.id}/rollouts")
+    page.goto(f"/runs/{run_with_parts.id}/rollouts")
     page.locator(".response").nth(2).wait_for()
     page.get_by_text("Filter by parts of the reward").click()
     page.locator("#first").select_option("verifier")

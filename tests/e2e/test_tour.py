@@ -22,7 +22,7 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def shown(server, team, process) -> tour.TourPages:
+def tour_pages(server, team, process) -> tour.TourPages:
     """A sweep as that of the tour, whose runs are told instead of trained. One is still under way."""
     version = make_version(team.owner)
     RegisteredModel.objects.create(workspace=team.workspace, name=tour.MODEL, source="local", path="/models/smollm2")
@@ -43,11 +43,11 @@ def shown(server, team, process) -> tour.TourPages:
     return tour.TourPages(sweep.pk, [run.pk for run in runs], runs[0].pk, report.pk, version.pk)
 
 
-def test_each_page_of_the_tour_is_photographed(open_page, as_researcher, shown, monkeypatch, tmp_path):
+def test_each_page_of_the_tour_is_photographed(open_page, as_researcher, tour_pages, monkeypatch, tmp_path):
     monkeypatch.setattr(tour, "PICTURES", tmp_path)
     page = open_page(as_researcher)
     tour.take(page, "line", "/experiments/line", "main tbody tr")
-    tour.photograph(page, shown)
+    tour.photograph(page, tour_pages)
     taken = {path.name for path in tmp_path.iterdir()}
     text = (ROOT / "docs" / "tour.md").read_text()
     assert set(re.findall(r"images/tour/([\w-]+\.png)\)", text)) == taken

@@ -229,11 +229,11 @@ def until(run: Run, reached: Callable[[Run], bool], nodes: Sequence[Node]) -> Ru
         if reached(found):
             return found
         if found.is_over or time.monotonic() > deadline:
-            pytest.fail("\n".join([found.state, found.state_reason, *said(found, nodes)]))
+            pytest.fail("\n".join([found.state, found.state_reason, *last_messages(found, nodes)]))
         time.sleep(0.5)
 
 
-def said(run: Run, nodes: Sequence[Node]) -> list[str]:
+def last_messages(run: Run, nodes: Sequence[Node]) -> list[str]:
     lines = LogLine.objects.filter(run=run).order_by("-id").values_list("message", flat=True)[:20]
     logs = [log.read_text(errors="replace")[-3000:] for log in nodes[0].folder.glob("ray/session_2*/logs/job-driver-*")]
     return [*lines, *logs, *(node.said() for node in nodes)]

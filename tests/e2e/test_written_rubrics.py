@@ -28,7 +28,7 @@ def response(index: int, shown: dict) -> dict:
 
 
 @pytest.fixture
-def told(run, process):  # noqa: F811
+def rubric_writer_run(run, process):  # noqa: F811
     config = resolve("rubric_writer", dict(RECIPES["rubric_writer"].example)).model_dump(mode="json")
     config["model"]["name"] = run.config["model"]["name"]
     Run.objects.filter(pk=run.pk).update(recipe="rubric_writer", config=config)
@@ -39,9 +39,9 @@ def told(run, process):  # noqa: F811
     return run
 
 
-def test_two_rubrics_stand_side_by_side_and_what_differs_is_marked(open_page, as_researcher, told):
+def test_two_rubrics_stand_side_by_side_and_what_differs_is_marked(open_page, as_researcher, rubric_writer_run):
     page = open_page(as_researcher)
-    page.goto(f"/runs/{told.id}/rollouts?step=1")
+    page.goto(f"/runs/{rubric_writer_run.id}/rollouts?step=1")
     expect(page.locator("#formula")).to_have_text("reward = preference + format; measured only: recall")
     sides = page.locator(".response").first.locator(".rubric-side")
     expect(sides.locator("h4")).to_have_text(["Written rubric", "Rubric of people"])

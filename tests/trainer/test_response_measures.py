@@ -16,7 +16,7 @@ from trainer.loops.learner.learner import Learner
 CONFIG = {"model": {"name": "tiny", "lora": None}}
 
 
-def told(command, lines, monkeypatch, capsys) -> tuple[int, list[dict], str]:
+def run_command(command, lines, monkeypatch, capsys) -> tuple[int, list[dict], str]:
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(map(json.dumps, lines))))
     code = command([])
     said = capsys.readouterr()
@@ -31,7 +31,7 @@ def test_the_same_meaning_is_near_and_another_far(monkeypatch, capsys):
         {"id": "same", "texts": ["yes", "yes"]},
         {"id": "one", "texts": ["alone"]},
     ]
-    code, (head, *rows), _ = told(response_measures.diversity, lines, monkeypatch, capsys)
+    code, (head, *rows), _ = run_command(response_measures.diversity, lines, monkeypatch, capsys)
     found = {row["id"]: row["diversity"] for row in rows}
     assert code == 0 and "MiniLM" in head["embedder"]
     assert 0 < found["near"] < 0.4 < 0.8 < found["far"]
@@ -53,7 +53,7 @@ def test_novelty_is_the_mean_ratio_per_token_of_both_weights(tiny_dir, checkpoin
     prompt = [{"role": "user", "content": "Say something"}]
     head = {"model": str(tiny_dir), "config": CONFIG, "checkpoint": str(checkpoint)}
     rows = [{"id": 0, "prompt": prompt, "text": "one two three"}, {"id": 1, "prompt": prompt, "text": ""}]
-    code, found, error = told(response_measures.novelty, [head, *rows], monkeypatch, capsys)
+    code, found, error = run_command(response_measures.novelty, [head, *rows], monkeypatch, capsys)
     assert code == 0, error
     before, now = load_model(tiny_dir), load_model(tiny_dir)
     with torch.no_grad():
@@ -76,10 +76,10 @@ def test_novelty_is_the_mean_ratio_per_token_of_both_weights(tiny_dir, checkpoin
     ("head", "reason"), [({"model": "/nowhere", "config": CONFIG, "checkpoint": "/nowhere"}, "no config.json")]
 )
 def test_what_is_not_there_is_said_in_one_line(head, reason, monkeypatch, capsys):
-    code, found, error = told(response_measures.novelty, [head], monkeypatch, capsys)
+    code, found, error = run_command(response_measures.novelty, [head], monkeypatch, capsys)
     assert (code, found) == (1, []) and reason in error and error.count("\n") == 1
 
 
 def test_input_that_cannot_be_read_is_refused(monkeypatch, capsys):
-    assert told(response_measures.novelty, [{"model": 1}], monkeypatch, capsys)[0] == 2
+    assert run_command(response_measures.novelty, [{"model": 1}], monkeypatch, capsys)[0] == 2
     assert response_measures.diversity(["--help"]) == 2

@@ -109,8 +109,8 @@ def least(label: str) -> Role:
 
 
 @pytest.fixture
-def asked(team, monkeypatch) -> Iterator:
-    """`asked(operation)`: the status that each role gets for a request that fits its schema, about rows of the lab."""
+def statuses_by_role(team, monkeypatch) -> Iterator:
+    """`statuses_by_role(operation)`: the status that each role gets for a request that fits its schema, about rows of the lab."""
     monkeypatch.setattr("webapp.accounts.authentication.credentials.REQUESTS_PER_MINUTE", 10**9)
     project = working(team, "pairwise")
     allow_share_links(team.owner, True)  # otherwise everybody would be refused as if by their role
@@ -195,13 +195,13 @@ def _answer(case, key: str):
     return response
 
 
-def test_each_operation_is_closed_below_its_role_and_to_other_workspaces(asked):
+def test_each_operation_is_closed_below_its_role_and_to_other_workspaces(statuses_by_role):
     wrong, shown = {}, {}
     for label, operation in OPERATIONS.items():
         name = label.replace("/api/v1", "")
         if "/ingest/" in label:
             continue
-        found = asked(operation)
+        found = statuses_by_role(operation)
         outside = found.pop(None, None)
         expected = {role: name in BY_HAND or RANK[role] < RANK[least(name)] for role in found}
         if not found or {role: status == 403 for role, status in found.items()} != expected:
@@ -211,7 +211,7 @@ def test_each_operation_is_closed_below_its_role_and_to_other_workspaces(asked):
     assert (wrong, shown) == ({}, {})
 
 
-def test_only_a_runs_own_token_opens_its_ingest(asked):
-    found = {label: set(asked(each).values()) for label, each in OPERATIONS.items() if "/ingest/" in label}
+def test_only_a_runs_own_token_opens_its_ingest(statuses_by_role):
+    found = {label: set(statuses_by_role(each).values()) for label, each in OPERATIONS.items() if "/ingest/" in label}
     assert len(found) == 13
     assert set(map(frozenset, found.values())) == {frozenset({401})}

@@ -103,7 +103,7 @@ def filled(ids: dict[str, int], route: str) -> str:
     return "/" + PARAMETER.sub(lambda match: str(ids.get(match[1], 1)), route)
 
 
-def said(client, method: str, address: str) -> set[str]:
+def secrets_in_answer(client, method: str, address: str) -> set[str]:
     """The secrets in the answer, or "a file" for a streamed answer."""
     client.raise_request_exception = False
     body = {} if method == "get" else {"data": "{}", "content_type": "application/json"}
@@ -127,7 +127,7 @@ def test_no_address_tells_an_annotator_what_is_not_theirs(team, kind):
         for client, method in (
             ((page, "get"), (page, "post")) if "api/" not in route else ((script, m) for m in METHODS)
         ):
-            assert not said(client, method, address), (method, address)
+            assert not secrets_in_answer(client, method, address), (method, address)
 
 
 @pytest.mark.parametrize("kind", ["pairwise", "rubric"])  # with reasons, and with texts that are matched by meaning
@@ -176,5 +176,5 @@ def test_the_same_walk_shows_a_reviewer_all_of_it_but_names(team):
     project, client = working(team, "pairwise"), browser(team.reviewer)
     ids = ids_of(team, project)
     walked = [filled(ids, route) for route in routes() if "project_id" in route or "task_id" in route]
-    found = set().union(*(said(client, "get", address) for address in walked))
+    found = set().union(*(secrets_in_answer(client, "get", address) for address in walked))
     assert found >= {"ID-ONE", "MODEL-", "CLASSIFIED", "a file"}, found

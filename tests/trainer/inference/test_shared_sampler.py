@@ -16,7 +16,7 @@ REQUESTS = [SampleRequest((1, 2, 3), 4, seed=seed) for seed in (0, 1)]
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def pass_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of requests of each pass of the samplers."""
     passes: list[int] = []
     sample = LocalSampler.sample
@@ -48,26 +48,26 @@ def give(sampler: LentSampler, version: int, more: float) -> None:
     sampler.put_back = lambda: sampler.load_weights([(name, weight)], version)
 
 
-def test_untrained_runs_that_ask_for_the_same_are_given_the_same(two: list[LentSampler], asked: list[int]) -> None:
+def test_untrained_runs_that_ask_for_the_same_are_given_the_same(two: list[LentSampler], pass_sizes: list[int]) -> None:
     told: list[list[tuple[int, SampleResult]]] = [[], []]
     found = [
         sampler.sample(REQUESTS, finished=lambda place, result, to=to: to.append((place, result)))  # type: ignore[misc]
         for sampler, to in zip(two, told, strict=True)
     ]
-    assert asked == [2] and found[0] == found[1]
+    assert pass_sizes == [2] and found[0] == found[1]
     assert sorted(told[0]) == sorted(told[1]) == list(enumerate(found[0])), "each run is told of each response once"
     found[0].clear()
     assert two[0].sample(REQUESTS) == found[1]
     two[1].sample(REQUESTS[:1])
-    assert asked == [2, 1], "other requests are sampled"
+    assert pass_sizes == [2, 1], "other requests are sampled"
 
 
 @pytest.mark.parametrize(("version", "more"), [(1, 0.0), (0, 0.5)])
 def test_trained_runs_and_other_weights_sample_for_themselves(
-    two: list[LentSampler], asked: list[int], version: int, more: float
+    two: list[LentSampler], pass_sizes: list[int], version: int, more: float
 ) -> None:
     first = two[0].sample(REQUESTS)
     give(two[1], version, more)
     other = two[1].sample(REQUESTS)
-    assert asked == [2, 2] and [each.version for each in other] == [version] * 2
+    assert pass_sizes == [2, 2] and [each.version for each in other] == [version] * 2
     assert (more == 0.0) == ([each.tokens for each in first] == [each.tokens for each in other])

@@ -81,7 +81,7 @@ def together(
     return ended
 
 
-def told(folder: Path) -> tuple[dict[Any, float], list[Any], dict[str, str]]:
+def run_results(folder: Path) -> tuple[dict[Any, float], list[Any], dict[str, str]]:
     """Metrics, responses, and the digests of the adapters that the run has left, bit by bit."""
     records = [r for event in events_of(folder) if event.data.kind == "rollouts" for r in event.data.rollouts]
     files = {
@@ -102,7 +102,7 @@ def test_a_run_among_others_is_the_run_by_itself(
     assert all(together(configs, data[recipe], tiny_dir, tmp_path / "together", steps=steps))
     for n, config in enumerate(configs):
         assert run(config, data[recipe], tiny_dir, tmp_path / "alone" / str(n))
-        assert told(tmp_path / "together" / str(n)) == told(tmp_path / "alone" / str(n))
+        assert run_results(tmp_path / "together" / str(n)) == run_results(tmp_path / "alone" / str(n))
     assert digest_of(tiny_dir / "model.safetensors") == weights
 
 
@@ -156,7 +156,7 @@ def test_one_is_stopped_and_one_fails_and_the_others_go_on(
     for n, config in enumerate(configs):
         assert run(config, data[recipe], tiny_dir, tmp_path / "alone" / str(n))
         assert metrics_of(tmp_path / str(n)) == metrics_of(tmp_path / "alone" / str(n))
-        assert told(tmp_path / str(n))[2] == told(tmp_path / "alone" / str(n))[2]
+        assert run_results(tmp_path / str(n))[2] == run_results(tmp_path / "alone" / str(n))[2]
 
 
 def test_the_base_is_in_memory_once_and_the_merged_weights_once_more(
@@ -250,7 +250,7 @@ def test_a_run_in_one_of_several_processes_is_the_run_by_itself(
     assert running.returncode == 0, said
     for name, config in zip("abc", configs, strict=True):
         assert run(config, data[recipe], tiny_dir, tmp_path / "alone" / name)
-        assert told(tmp_path / "runs" / name) == told(tmp_path / "alone" / name)
+        assert run_results(tmp_path / "runs" / name) == run_results(tmp_path / "alone" / name)
 
 
 def test_processes_share_the_base_that_was_read_before(data: dict[str, Path], tiny_dir: Path, tmp_path: Path) -> None:

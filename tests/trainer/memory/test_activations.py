@@ -14,7 +14,7 @@ from trainer.memory.shape import BYTES, ModelShape
 RANK = 4
 
 
-def kept(layers: int, tokens: int, dtype: str, lora: bool, kind: str, recompute: bool = False) -> int:
+def kept_bytes(layers: int, tokens: int, dtype: str, lora: bool, kind: str, recompute: bool = False) -> int:
     """Bytes of the distinct tensors, without weights, that one pass keeps for its backward pass."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -46,13 +46,13 @@ def kept(layers: int, tokens: int, dtype: str, lora: bool, kind: str, recompute:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_layer_keeps_exactly_what_is_said(dtype: str, lora: bool, kind: str) -> None:
     shape, element, tokens = ModelShape.of(SMALL | {"model_type": kind}), BYTES[dtype], 100
-    layer = kept(3, tokens, dtype, lora, kind) - kept(2, tokens, dtype, lora, kind)
+    layer = kept_bytes(3, tokens, dtype, lora, kind) - kept_bytes(2, tokens, dtype, lora, kind)
     rank = RANK if lora else None
     assert layer == tokens * layer_bytes(shape, element, rank)
 
 
 def test_with_recomputation_a_layer_keeps_its_input_alone() -> None:
-    one, two = (kept(layers, 100, "float32", True, "llama", recompute=True) for layers in (2, 3))
+    one, two = (kept_bytes(layers, 100, "float32", True, "llama", recompute=True) for layers in (2, 3))
     assert two - one == 100 * 64 * 4
 
 

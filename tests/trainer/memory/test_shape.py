@@ -9,7 +9,7 @@ from tests.trainer.memory.shapes import QWEN_7B, SMALL, shape
 from trainer.memory.shape import ModelShape, ShapeUnknown, read_shape
 
 
-def made(config: dict[str, Any]) -> Any:
+def empty_model(config: dict[str, Any]) -> Any:
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -33,7 +33,7 @@ def made(config: dict[str, Any]) -> Any:
 )
 def test_it_has_as_many_numbers_as_the_model_that_transformers_makes(changes: dict[str, Any]) -> None:
     config = SMALL | changes
-    assert ModelShape.of(config).parameters == sum(each.numel() for each in made(config).parameters())
+    assert ModelShape.of(config).parameters == sum(each.numel() for each in empty_model(config).parameters())
 
 
 def test_a_large_model_has_the_size_that_its_name_says() -> None:

@@ -60,19 +60,19 @@ Drawn = dict[tuple[str, str], Any]
 
 
 @pytest.fixture
-def asked() -> Counter[str]:
+def asked_responses() -> Counter[str]:
     """The responses that the service was asked about."""
     return Counter()
 
 
 @pytest.fixture
-def service(asked: Counter[str]) -> Iterator[str]:
+def service(asked_responses: Counter[str]) -> Iterator[str]:
     draws = count()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             told = json.loads(self.rfile.read(int(self.headers["content-length"])))["responses"]
-            asked.update(f"http {each['place']}" for each in told)
+            asked_responses.update(f"http {each['place']}" for each in told)
             answer = json.dumps([next(draws) / 1000 for _ in told]).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(answer)))
@@ -184,7 +184,7 @@ def learned(events: list[Any], step: int) -> dict[str, float]:
 )
 def test_an_asynchronous_run_that_is_killed_asks_nobody_twice_and_learns_the_same(
     where: str, number: int, *, data: Path, service: str, package: Path, scalar: Path,
-    asked: Counter[str], tiny_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    asked_responses: Counter[str], tiny_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     spec = resolve({"kind": "criterion"})
     judge = LocalTarget([sys.executable, "-c", JUDGE], ".", "m", yes_no=True)
@@ -203,8 +203,8 @@ def test_an_asynchronous_run_that_is_killed_asks_nobody_twice_and_learns_the_sam
     assert {place: trained(out)[place] for place in before} == before, "the answers of before the kill are trained on"
     places = package.read_text().split()
     assert len(places) == len(set(places)) == 4 * 8 + 2 * 1
-    assert {key.removeprefix("http ") for key in asked if key.startswith("http ")} == set(places)
-    assert asked.total() == len(places), "nor was the service asked about any a second time"
+    assert {key.removeprefix("http ") for key in asked_responses if key.startswith("http ")} == set(places)
+    assert asked_responses.total() == len(places), "nor was the service asked about any a second time"
     assert len((tmp_path / "scores").read_text().split()) == len(places), "nor the reward model"
     assert len((tmp_path / "verdicts").read_text().split()) - verdicts <= len(places) - had
     if number == 4:  # its third step came after the last checkpoint

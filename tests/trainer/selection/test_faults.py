@@ -8,7 +8,7 @@ PROMPT = "Name three rivers."
 CODE = "```python\nprint(1)\n```"
 
 
-def found(response: str, prompt: str = PROMPT) -> set[str]:
+def fault_names(response: str, prompt: str = PROMPT) -> set[str]:
     return {name for name, has in FAULTS.items() if has(prompt, response)}
 
 
@@ -21,7 +21,7 @@ def found(response: str, prompt: str = PROMPT) -> set[str]:
     ],
 )
 def test_a_script_that_nobody_asked_for_is_mixed_in(response: str) -> None:
-    assert found(response) == {"mixed scripts"}
+    assert fault_names(response) == {"mixed scripts"}
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_script_that_nobody_asked_for_is_mixed_in(response: str) -> None:
     ],
 )
 def test_names_and_what_was_asked_about_are_no_mixture(response: str, prompt: str) -> None:
-    assert found(response, prompt) == set()
+    assert fault_names(response, prompt) == set()
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_names_and_what_was_asked_about_are_no_mixture(response: str, prompt: st
     ],
 )
 def test_what_comes_again_and_again_is_repetition(response: str) -> None:
-    assert "repetition" in found(response)
+    assert "repetition" in fault_names(response)
 
 
 @pytest.mark.parametrize(
@@ -62,16 +62,16 @@ def test_what_comes_again_and_again_is_repetition(response: str) -> None:
     ],
 )
 def test_emphasis_tables_and_short_lines_are_none(response: str) -> None:
-    assert "repetition" not in found(response)
+    assert "repetition" not in fault_names(response)
 
 
 @pytest.mark.parametrize("response", ["```python\nprint(1)", '{"a": 1,}', "<think>hm\nRhine", "</answer>Rhine"])
 def test_what_is_left_open_is_broken(response: str) -> None:
-    assert found(response) == {"broken format"}
+    assert fault_names(response) == {"broken format"}
 
 
 @pytest.mark.parametrize(
     "response", [CODE, '{"a": [1]}', "[see note]", "<think>hm</think>Rhine", "{", "a < b and b > c"]
 )
 def test_what_is_closed_is_not(response: str) -> None:
-    assert found(response) == set()
+    assert fault_names(response) == set()

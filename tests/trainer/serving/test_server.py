@@ -223,7 +223,7 @@ class Letters:
         return bytes(tokens).decode(errors="replace")
 
 
-def shown(text: str, stop: tuple[str, ...] = ()) -> list[str]:
+def streamed_pieces(text: str, stop: tuple[str, ...] = ()) -> list[str]:
     pieces, tokens = Pieces(Letters(), stop), text.encode()
     found = [pieces.next(tokens[: n + 1]) for n in range(len(tokens) - 1)]
     whole = text
@@ -233,12 +233,12 @@ def shown(text: str, stop: tuple[str, ...] = ()) -> list[str]:
 
 
 def test_half_a_character_is_held_back():
-    assert shown("aü€b") == ["a", "", "ü", "", "", "€", "b"]
+    assert streamed_pieces("aü€b") == ["a", "", "ü", "", "", "€", "b"]
 
 
 def test_the_beginning_of_a_stop_text_is_held_back():
-    assert shown("a#b##", ("##",)) == ["a", "", "#b", "", ""]
-    assert "".join(shown("x\n\nUs", ("\n\nUser:",))) == "x\n\nUs"
+    assert streamed_pieces("a#b##", ("##",)) == ["a", "", "#b", "", ""]
+    assert "".join(streamed_pieces("x\n\nUs", ("\n\nUser:",))) == "x\n\nUs"
 
 
 def test_a_reward_model_scores_and_writes_nothing(tiny_dir: Path, tmp_path: Path, path: Path) -> None:

@@ -130,18 +130,18 @@ def pair() -> ComparedPair:
     return ComparedPair(example="row", conversation=example().prompt, chosen=better, rejected=worse)
 
 
-def said(verdict: str | None, label: str = "A") -> dict[str, Any]:
+def arm_answer(verdict: str | None, label: str = "A") -> dict[str, Any]:
     return {"verdict": verdict, "label": label, "problem": "" if verdict else "it said nothing", "text": "…"}
 
 
 @pytest.mark.parametrize(
     ("judged", "value"),
     [
-        ([said("A")], 1.0),
-        ([said("B")], 0.0),
-        ([said(None)], None),
-        ([said("A"), said("A", "B")], 0.5),
-        ([said("A"), said("B", "B")], 1.0),
+        ([arm_answer("A")], 1.0),
+        ([arm_answer("B")], 0.0),
+        ([arm_answer(None)], None),
+        ([arm_answer("A"), arm_answer("A", "B")], 0.5),
+        ([arm_answer("A"), arm_answer("B", "B")], 1.0),
     ],
 )
 def test_a_rubric_earns_what_the_frozen_judge_chooses(judged: list[Any], value: float | None) -> None:

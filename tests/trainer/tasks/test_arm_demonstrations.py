@@ -44,13 +44,13 @@ def example(**changes: Any) -> Example:
     return Example(**(given | changes))
 
 
-def made(role: Any, judgement: str = "rubric_arm", form: str = "rubric_arm", **changes: Any) -> list[Any]:
+def demonstrations_of(role: Any, judgement: str = "rubric_arm", form: str = "rubric_arm", **changes: Any) -> list[Any]:
     config: Any = resolve("alternating", {"data": {"judgement": judgement, "form": form}})
     return list(ArmDemonstrations(config).of(role, example(**changes)))
 
 
 def test_the_writer_gets_peoples_rubric_as_the_answer_to_its_own_question() -> None:
-    (found,) = made("writer")
+    (found,) = demonstrations_of("writer")
     assert isinstance(found, Demonstrated) and "Where from?" in found.asked[-1].content
     read = read_rubric(found.text, "rubric_arm")
     assert read.ok and [item.text for item in read.items] == [
@@ -60,7 +60,7 @@ def test_the_writer_gets_peoples_rubric_as_the_answer_to_its_own_question() -> N
 
 
 def test_the_judge_gets_peoples_reasons_criterion_by_criterion_and_their_choice() -> None:
-    (found,) = made("judge")
+    (found,) = demonstrations_of("judge")
     assert "names the source" in found.asked[0].content, "it is asked by people's rubric"
     shown_first = found.asked[0].content.index("From the book.") < found.asked[0].content.index("I know.")
     read = read_judgement(found.text, 2, "rubric_arm")
@@ -73,13 +73,13 @@ def test_the_judge_gets_peoples_reasons_criterion_by_criterion_and_their_choice(
 
 def test_json_says_who_meets_what_by_peoples_grades_in_the_sense_of_the_written_rubric() -> None:
     for form, rude in (("rubric_arm", True), ("touchstone", False)):
-        (found,) = made("judge", "touchstone", form, meta=GRADES)
+        (found,) = demonstrations_of("judge", "touchstone", form, meta=GRADES)
         said = json.loads(found.text)
         right = "a_meets" if said["verdict"] == "A" else "b_meets"
         wrong = "b_meets" if said["verdict"] == "A" else "a_meets"
         assert (said["criteria"][0][right], said["criteria"][0][wrong]) == (True, False)
         assert said["criteria"][1][right] is rude, "not to be rude is met, to be rude is not"
-    assert made("judge", "touchstone") == [
+    assert demonstrations_of("judge", "touchstone") == [
         "form `touchstone` says of both answers which criteria they meet, and people have not graded all of them, or are split"
     ]
 
@@ -110,13 +110,13 @@ def test_json_says_who_meets_what_by_peoples_grades_in_the_sense_of_the_written_
     ],
 )
 def test_what_people_did_not_write_is_named(role: str, changes: Any, why: str) -> None:
-    (found,) = made(role, **changes)
+    (found,) = demonstrations_of(role, **changes)
     assert isinstance(found, str) and why in found
 
 
 def test_what_the_run_asks_nothing_about_has_no_demonstration_either() -> None:
     tie = (Preference(a="a", b="b", strength=0, reasons=REASONS),)
-    assert made("judge", preferences=tie) == made("writer", preferences=tie) == []
+    assert demonstrations_of("judge", preferences=tie) == demonstrations_of("writer", preferences=tie) == []
 
 
 def test_reasons_go_to_the_criterion_they_name_or_share_words_with() -> None:

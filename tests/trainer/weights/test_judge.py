@@ -40,18 +40,18 @@ class Answers:
         return [{"key": each.key, **said} for each in asked]
 
 
-def asked(answers: Any, spec: Any, given: list[Call], **options: Any) -> tuple[Any, str]:
+def ask_judge(answers: Any, spec: Any, given: list[Call], **options: Any) -> tuple[Any, str]:
     return asyncio.run(judged(spec, given, LoadedChat(answers, False, "", **options), None))
 
 
 def test_what_waits_together_is_one_pass_and_what_cannot_be_read_is_asked_again() -> None:
     given = [call for n in range(5) for call in calls(WORDS, responses={"r": f"text {n}"})]
     answers = Answers()
-    outcomes, halted = asked(answers, WORDS, given)
+    outcomes, halted = ask_judge(answers, WORDS, given)
     assert (answers.asked, halted) == ([5], "")
     assert [outcome.call.key for outcome in outcomes] == [call.key for call in given]
     answers = Answers("I cannot say.")
-    outcomes, _ = asked(answers, WORDS, given)
+    outcomes, _ = ask_judge(answers, WORDS, given)
     assert answers.asked == [5, 5] and {outcome.state for outcome in outcomes} == {"missing"}
     assert outcomes[0].reply is not None and outcomes[0].reply.attempts == 2
 
@@ -59,7 +59,7 @@ def test_what_waits_together_is_one_pass_and_what_cannot_be_read_is_asked_again(
 def test_a_budget_ends_it_with_its_words_and_keeps_what_was_answered() -> None:
     given = [call for n in range(5) for call in calls(WORDS, responses={"r": f"text {n}"})]
     most = sum(len(message["content"].encode()) + 64 for message in given[0].request.messages) + 20
-    outcomes, halted = asked(Answers(), WORDS, given, budget=Budget(tokens=most))
+    outcomes, halted = ask_judge(Answers(), WORDS, given, budget=Budget(tokens=most))
     assert "The budget is used up" in halted and 0 < len(outcomes) < 5
 
 
@@ -68,7 +68,7 @@ def test_who_is_asked_to_stop_ends_in_the_middle() -> None:
         raise JobStopped
 
     with pytest.raises(JobStopped):
-        asked(Answers(), WORDS, calls(WORDS), look=look)
+        ask_judge(Answers(), WORDS, calls(WORDS), look=look)
 
 
 def test_items_are_split_at_line_feeds_only() -> None:

@@ -42,7 +42,7 @@ UNFIT: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.fixture(scope="module")
-def made(tiny_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, dict[str, Any]], Path]:
+def model_folder(tiny_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, dict[str, Any]], Path]:
     """Random weights of an architecture, with the tokenizer of the tiny model."""
     root, tokenizer = tmp_path_factory.mktemp("architectures"), load_tokenizer(tiny_dir)
 
@@ -67,8 +67,8 @@ def made(tiny_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[
 
 
 @pytest.mark.parametrize("name", FIT)
-def test_an_architecture_that_fits_is_packed_adapted_and_sampled(name: str, made: Any) -> None:
-    told = trial.tried(made(name, FIT[name]))
+def test_an_architecture_that_fits_is_packed_adapted_and_sampled(name: str, model_folder: Any) -> None:
+    told = trial.tried(model_folder(name, FIT[name]))
     assert told["state"] == "fits", told
     assert told["path"] == ("grouped" if name == "llama" else "generic")
     assert told["largest"] < 1e-3 and told["mean"] < 1e-4 and told["sampler"] < 1e-4
@@ -76,20 +76,20 @@ def test_an_architecture_that_fits_is_packed_adapted_and_sampled(name: str, made
 
 
 @pytest.mark.parametrize("name", UNFIT)
-def test_one_that_does_not_is_refused_with_the_reason(name: str, made: Any) -> None:
+def test_one_that_does_not_is_refused_with_the_reason(name: str, model_folder: Any) -> None:
     changes, reason = UNFIT[name]
-    told = trial.tried(made(name, changes))
+    told = trial.tried(model_folder(name, changes))
     assert told["state"] == "refused" and reason in told["reason"], told
 
 
-def test_a_run_refuses_what_a_trial_would(made: Any, examples_file: Path, tmp_path: Path) -> None:
+def test_a_run_refuses_what_a_trial_would(model_folder: Any, examples_file: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelInvalid, match="not a plain causal one"):
-        Learner(load_model(made("gemma2", UNFIT["gemma2"][0])), small_config())
+        Learner(load_model(model_folder("gemma2", UNFIT["gemma2"][0])), small_config())
 
 
-def test_a_window_that_is_left_out_is_noticed(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_window_that_is_left_out_is_noticed(model_folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The compared text is longer than the window, so a mask without the window cannot pass."""
-    model = load_model(made("gemma3_text", FIT["gemma3_text"])).eval()
+    model = load_model(model_folder("gemma3_text", FIT["gemma3_text"])).eval()
     decoders.compared(model)
     monkeypatch.setattr(decoders, "masks", lambda config, seen, distance: {decoders.FULL: seen, decoders.SLIDING: seen})
     with pytest.raises(ModelInvalid, match="differ by up to"):
@@ -97,16 +97,18 @@ def test_a_window_that_is_left_out_is_noticed(made: Any, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("name", ["gemma3_text", "qwen3_moe"])
-def test_a_policy_trains_on_the_generic_path(name: str, made: Any, examples_file: Path, tmp_path: Path) -> None:
+def test_a_policy_trains_on_the_generic_path(name: str, model_folder: Any, examples_file: Path, tmp_path: Path) -> None:
     config = small_config(steps=2, evaluation={"every": 0, "max_examples": 2}, model={"lora": None})
-    assert run(config, examples_file, made(name, FIT[name]), tmp_path / "run"), (
+    assert run(config, examples_file, model_folder(name, FIT[name]), tmp_path / "run"), (
         tmp_path / "run" / "events.jsonl"
     ).read_text()
 
 
-def test_what_does_not_fit_in_memory_is_not_tried_and_says_so(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_fit_in_memory_is_not_tried_and_says_so(
+    model_folder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(trial, "free_bytes", lambda: 1_000_000)
-    told = trial.tried(made("gemma", {}))
+    told = trial.tried(model_folder("gemma", {}))
     assert told["state"] == "not_tried" and "GB are free" in told["reason"]
 
 
@@ -122,7 +124,9 @@ def test_what_does_not_fit_in_memory_is_not_tried_and_says_so(made: Any, monkeyp
         (IndexError("index out of range"), "refused"),
     ],
 )
-def test_trouble_of_the_moment_refuses_nothing(error: Exception, state: str, made: Any, monkeypatch: Any) -> None:
+def test_trouble_of_the_moment_refuses_nothing(
+    error: Exception, state: str, model_folder: Any, monkeypatch: Any
+) -> None:
     def fails(folder: Path) -> dict[str, Any]:
         raise error
 
@@ -131,17 +135,17 @@ def test_trouble_of_the_moment_refuses_nothing(error: Exception, state: str, mad
 
     for measured in (fails, wraps):
         monkeypatch.setattr(trial, "_measured", measured)
-        told = trial.tried(made("gemma", {}))
+        told = trial.tried(model_folder("gemma", {}))
         assert told["state"] == state and told["reason"], told
 
 
-def test_a_trial_takes_no_more_memory_than_it_may(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_takes_no_more_memory_than_it_may(model_folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial, "_measured", lambda folder: {"taken": torch.empty(6_000_000_000, dtype=torch.uint8)})
-    told = trial.tried(made("gemma", {}))
+    told = trial.tried(model_folder("gemma", {}))
     assert told["state"] == "not_tried" and "allocate memory" in told["reason"], told
     assert torch.empty(6_000_000_000, dtype=torch.uint8).numel(), "the limit goes with the trial"
 
 
-def test_the_command_prints_one_object(made: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert trial.try_model([str(made("phi", {}))]) == 0
+def test_the_command_prints_one_object(model_folder: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert trial.try_model([str(model_folder("phi", {}))]) == 0
     assert json.loads(capsys.readouterr().out)["state"] == "refused"

@@ -33,7 +33,7 @@ def rows(found: list[dict]) -> str:
     return "\n".join(json.dumps(each) for each in found)
 
 
-def sent(agent, name: str, content: str, **form) -> dict:
+def queued_import(agent, name: str, content: str, **form) -> dict:
     """The import of a text as a file, which waits for a worker."""
     job = agent.do("import_dataset", body={"name": name, "file": {"name": f"{name}.jsonl", "content": content}, **form})
     assert job["state"] == "queued"
@@ -42,7 +42,7 @@ def sent(agent, name: str, content: str, **form) -> dict:
 
 def imported(agent, name: str, content: str, **form) -> dict:
     """Imports a text as a file, and follows the import to its end."""
-    job = sent(agent, name, content, **form)
+    job = queued_import(agent, name, content, **form)
     imports.run_import(job["id"])  # the work of a worker
     return agent.do("get_import", job_id=job["id"])
 
@@ -165,7 +165,7 @@ def test_it_pauses_a_run_and_resumes_it(agent, launch):
 
 
 def test_it_cancels_an_import_that_it_did_not_mean(agent):
-    job = sent(agent, "colours", rows(PAIRS))
+    job = queued_import(agent, "colours", rows(PAIRS))
     assert agent.do("cancel_import", job_id=job["id"])["state"] == "cancelled"
     assert agent.do("list_datasets")["items"] == []
 

@@ -25,21 +25,21 @@ from .conftest import SECRET, WHERE
 
 
 @pytest.fixture(params=[None, b"a long enough passphrase"], ids=["plain", "encrypted"])
-def kept(request, server):
+def backup_store(request, server):
     return open_store(WHERE, request.param, create=True)
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_content_is_kept_once_and_read_again(kept, server, packed, monkeypatch):
+def test_a_content_is_kept_once_and_read_again(backup_store, server, packed, monkeypatch):
     monkeypatch.setattr(bucket, "BLOCK", 100_000)
     data = [os.urandom(150_000), b"", b"end"]
-    with kept.alone():
-        first, second = kept.add(iter(data), packed), kept.add(iter(data), packed)
+    with backup_store.alone():
+        first, second = backup_store.add(iter(data), packed), backup_store.add(iter(data), packed)
     assert first.digest == second.digest and first.added > 0 and second.added == 0
-    assert b"".join(kept.read(first.digest, packed)) == b"".join(data)
-    assert list(kept.contents()) == [kept.content_name(first.digest, packed)]
+    assert b"".join(backup_store.read(first.digest, packed)) == b"".join(data)
+    assert list(backup_store.contents()) == [backup_store.content_name(first.digest, packed)]
     assert all(name.startswith("touch/stone/") for name in server.names())
-    assert list(kept.place.scratch.iterdir()) == []
+    assert list(backup_store.place.scratch.iterdir()) == []
 
 
 def test_a_large_content_is_uploaded_in_parts(server, monkeypatch):
@@ -73,16 +73,16 @@ def test_what_fails_now_and_then_is_tried_again(server):
     assert b"".join(kept.read(digest)) == b"content" and next(turns, None) is None
 
 
-def test_what_was_changed_or_removed_is_told(kept, server):
-    with kept.alone():
-        digest = kept.add([b"content" * 1000], True).digest
-    path = f"touch/stone/{kept.content_name(digest, True)}"
+def test_what_was_changed_or_removed_is_told(backup_store, server):
+    with backup_store.alone():
+        digest = backup_store.add([b"content" * 1000], True).digest
+    path = f"touch/stone/{backup_store.content_name(digest, True)}"
     server.put(path, server.get(path)[:-3] + b"xyz")
     with pytest.raises(Damaged):
-        list(kept.read(digest, True))
-    kept.place.remove([kept.content_name(digest, True)])
+        list(backup_store.read(digest, True))
+    backup_store.place.remove([backup_store.content_name(digest, True)])
     with pytest.raises(Damaged, match="missing"):
-        list(kept.read(digest, True))
+        list(backup_store.read(digest, True))
 
 
 class TestOneAtATime:
@@ -181,15 +181,15 @@ def manifest_of(*digests: str) -> bytes:
     return made.model_dump_json().encode()
 
 
-def test_what_the_rule_does_not_keep_goes(kept):
-    with kept.alone():
-        shared, old, new = (kept.add([word]).digest for word in (b"shared", b"old", b"new"))
-        kept.write_manifest("2026-01-01T030000Z", manifest_of(shared, old))
-        kept.write_manifest("2026-01-02T030000Z", manifest_of(shared, new))
-    assert kept.names() == ["2026-01-01T030000Z", "2026-01-02T030000Z"]
-    assert retention.prune(kept, daily=1, weekly=0) == ["2026-01-01T030000Z"]
-    assert [kept.has(each) for each in (shared, old, new)] == [True, False, True]
-    assert [file.digest for file in manifest.read(kept, manifest.newest(kept)).files] == [shared, new]
+def test_what_the_rule_does_not_keep_goes(backup_store):
+    with backup_store.alone():
+        shared, old, new = (backup_store.add([word]).digest for word in (b"shared", b"old", b"new"))
+        backup_store.write_manifest("2026-01-01T030000Z", manifest_of(shared, old))
+        backup_store.write_manifest("2026-01-02T030000Z", manifest_of(shared, new))
+    assert backup_store.names() == ["2026-01-01T030000Z", "2026-01-02T030000Z"]
+    assert retention.prune(backup_store, daily=1, weekly=0) == ["2026-01-01T030000Z"]
+    assert [backup_store.has(each) for each in (shared, old, new)] == [True, False, True]
+    assert [file.digest for file in manifest.read(backup_store, manifest.newest(backup_store)).files] == [shared, new]
 
 
 def test_a_bucket_is_encrypted_or_not_and_nothing_else(server):

@@ -10,17 +10,17 @@ from webapp.backups.problems import BackupProblem, Damaged, WrongKey
 
 
 @pytest.fixture(params=[None, b"a long enough passphrase"], ids=["plain", "encrypted"])
-def kept(request, tmp_path):
+def backup_store(request, tmp_path):
     return store.open_store(tmp_path / "backups", request.param, create=True)
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_content_is_kept_once_and_read_again(kept, packed):
+def test_a_content_is_kept_once_and_read_again(backup_store, packed):
     data = [b"line\n" * 100_000, b"", b"end"]
-    first, second = kept.add(iter(data), packed), kept.add(iter(data), packed)
+    first, second = backup_store.add(iter(data), packed), backup_store.add(iter(data), packed)
     assert first.digest == second.digest and first.added > 0 and second.added == 0
-    assert b"".join(kept.read(first.digest, packed)) == b"".join(data)
-    assert len(list(kept.contents())) == 1 and first.size == len(b"".join(data))
+    assert b"".join(backup_store.read(first.digest, packed)) == b"".join(data)
+    assert len(list(backup_store.contents())) == 1 and first.size == len(b"".join(data))
 
 
 def test_an_encrypted_folder_tells_neither_contents_nor_digests(tmp_path):
@@ -33,52 +33,55 @@ def test_an_encrypted_folder_tells_neither_contents_nor_digests(tmp_path):
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_content_that_was_changed_or_removed_is_told(kept, packed):
-    digest = kept.add(iter([b"content" * 1000]), packed).digest
-    path = kept.place.path / kept.content_name(digest, packed)
+def test_a_content_that_was_changed_or_removed_is_told(backup_store, packed):
+    digest = backup_store.add(iter([b"content" * 1000]), packed).digest
+    path = backup_store.place.path / backup_store.content_name(digest, packed)
     data = path.read_bytes()
     path.write_bytes(data[:-3] + b"xyz")
     with pytest.raises(Damaged):
-        list(kept.read(digest, packed))
+        list(backup_store.read(digest, packed))
     path.unlink()
     with pytest.raises(Damaged, match="missing"):
-        list(kept.read(digest, packed))
+        list(backup_store.read(digest, packed))
 
 
-def test_a_manifest_that_was_changed_is_told(kept):
-    kept.write_manifest("one", b"what it holds")
-    assert kept.read_manifest("one") == b"what it holds" and kept.names() == ["one"]
-    path = kept.place.path / "one.manifest"
+def test_a_manifest_that_was_changed_is_told(backup_store):
+    backup_store.write_manifest("one", b"what it holds")
+    assert backup_store.read_manifest("one") == b"what it holds" and backup_store.names() == ["one"]
+    path = backup_store.place.path / "one.manifest"
     path.write_bytes(path.read_bytes()[:-2])
     with pytest.raises(Damaged):
-        kept.read_manifest("one")
+        backup_store.read_manifest("one")
 
 
-def test_a_full_disk_is_told_and_leaves_nothing_half(kept, monkeypatch):
+def test_a_full_disk_is_told_and_leaves_nothing_half(backup_store, monkeypatch):
     def full(handle):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    for write in (lambda: kept.add(iter([b"content"])), lambda: kept.write_manifest("one", b"what it holds")):
+    for write in (
+        lambda: backup_store.add(iter([b"content"])),
+        lambda: backup_store.write_manifest("one", b"what it holds"),
+    ):
         with pytest.raises(BackupProblem, match=r"is full\. Free some space"):
             write()
-    assert kept.names() == [] and list(kept.contents()) == []
+    assert backup_store.names() == [] and list(backup_store.contents()) == []
     monkeypatch.undo()
-    with kept.alone():
-        assert not list(kept.place.path.rglob("*.partial"))
+    with backup_store.alone():
+        assert not list(backup_store.place.path.rglob("*.partial"))
 
 
-def test_one_process_writes_at_a_time(kept):
-    with kept.alone(), pytest.raises(BackupProblem, match="Another backup"), kept.alone():
+def test_one_process_writes_at_a_time(backup_store):
+    with backup_store.alone(), pytest.raises(BackupProblem, match="Another backup"), backup_store.alone():
         pass
 
 
-def test_backups_are_made_and_not_removed_while_one_is_read(kept):
-    with kept.reading(), kept.alone(), kept.reading():
+def test_backups_are_made_and_not_removed_while_one_is_read(backup_store):
+    with backup_store.reading(), backup_store.alone(), backup_store.reading():
         pass
-    with kept.reading(), pytest.raises(BackupProblem, match="is being read"), kept.removing():
+    with backup_store.reading(), pytest.raises(BackupProblem, match="is being read"), backup_store.removing():
         pass
-    with kept.removing(), pytest.raises(BackupProblem, match="are being removed"), kept.reading():
+    with backup_store.removing(), pytest.raises(BackupProblem, match="are being removed"), backup_store.reading():
         pass
 
 

@@ -63,7 +63,7 @@ class Receiver:
         tracing.flush()
         request = import_module("opentelemetry.proto.collector.trace.v1.trace_service_pb2").ExportTraceServiceRequest
         return {
-            span.name: told(span, resource.resource)
+            span.name: span_facts(span, resource.resource)
             for body in self.bodies()
             for resource in request.FromString(body).resource_spans
             for scope in resource.scope_spans
@@ -75,7 +75,7 @@ def values(pairs) -> dict:
     return {pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in pairs}
 
 
-def told(span, resource) -> dict:
+def span_facts(span, resource) -> dict:
     return {
         "trace": span.trace_id.hex(),
         "id": span.span_id.hex(),

@@ -56,7 +56,7 @@ def table(membership, by="run", month=None, sort="hours", **more):
     return queries.table(membership, by, month, sort, NOW, **more)
 
 
-def said(found, *names):
+def rounded_rows(found, *names):
     values = [[line.name, *(line.amounts[name].value for name in names)] for line in (*found.lines, found.total)]
     return [[value if not isinstance(value, float) else round(value, 6) for value in row] for row in values]
 
@@ -67,17 +67,21 @@ def test_hours_belong_to_the_months_in_which_they_passed(team, launch):  # noqa:
     span(named(launch(), "b"), NOW - timedelta(minutes=30), None, gpus=0)
     named(launch(), "c")
     names = ("hours", "gpu_hours")
-    assert said(table(team.reviewer, month=MARCH), *names) == [["a", 3.0, 1.5], ["", 3.0, 1.5]]
-    assert said(table(team.reviewer, month=APRIL), *names) == [["a", 3.0, 3.0], ["b", 0.5, 0.0], ["", 3.5, 3.0]]
-    assert said(table(team.reviewer), *names) == [["a", 6.0, 4.5], ["b", 0.5, 0.0], ["", 6.5, 4.5]]
-    assert said(table(team.reviewer, "month"), *names) == [["2026-04", 3.5, 3.0], ["2026-03", 3.0, 1.5], ["", 6.5, 4.5]]
-    assert said(table(team.reviewer, month=date(2026, 5, 1)), *names) == [["", None, None]]
+    assert rounded_rows(table(team.reviewer, month=MARCH), *names) == [["a", 3.0, 1.5], ["", 3.0, 1.5]]
+    assert rounded_rows(table(team.reviewer, month=APRIL), *names) == [["a", 3.0, 3.0], ["b", 0.5, 0.0], ["", 3.5, 3.0]]
+    assert rounded_rows(table(team.reviewer), *names) == [["a", 6.0, 4.5], ["b", 0.5, 0.0], ["", 6.5, 4.5]]
+    assert rounded_rows(table(team.reviewer, "month"), *names) == [
+        ["2026-04", 3.5, 3.0],
+        ["2026-03", 3.0, 1.5],
+        ["", 6.5, 4.5],
+    ]
+    assert rounded_rows(table(team.reviewer, month=date(2026, 5, 1)), *names) == [["", None, None]]
     assert table(team.outsider).lines == []
 
 
 def test_an_attempt_of_several_months_is_cut_at_midnight_utc(team, run):  # noqa: F811
     span(run, datetime(2025, 12, 31, 23, tzinfo=UTC), at(3, 1), gpus=1)
-    assert said(table(team.reviewer, "month"), "hours") == [
+    assert rounded_rows(table(team.reviewer, "month"), "hours") == [
         ["2026-02", 28 * 24.0],
         ["2026-01", 31 * 24.0],
         ["2025-12", 1.0],
@@ -127,19 +131,19 @@ def test_all_who_ask_endpoints_cost_tokens_and_money(team, run):  # noqa: F811
     for work in (1, 2):
         use(team, "tried", work, month=APRIL, money=Decimal(2))
     names = ("tokens", "money")
-    assert said(table(team.reviewer, sort="money"), *names) == [
+    assert rounded_rows(table(team.reviewer, sort="money"), *names) == [
         ["Answers scored on Try it", 200, 4.0],
         ["E", 107, 0.5],
         ["P", 100, 0.5],
         ["R", 100, 0.5],
         ["", 507, 5.5],
     ]
-    assert said(table(team.reviewer, month=MARCH, sort="tokens"), *names) == [
+    assert rounded_rows(table(team.reviewer, month=MARCH, sort="tokens"), *names) == [
         ["E", 107, 0.5],
         ["R", 100, 0.5],
         ["", 207, 1.0],
     ]
-    projects = [line[0] for line in said(table(team.reviewer, "project", sort="tokens"))]
+    projects = [line[0] for line in rounded_rows(table(team.reviewer, "project", sort="tokens"))]
     assert projects == ["Answers scored on Try it", "Evaluations", str(run.experiment), "P", ""]
 
 
@@ -168,7 +172,7 @@ def test_a_job_that_was_tried_again_has_its_hours_unless_it_is_older_than_the_le
     for attempt in (1, 2):
         span(job.pk, at(3, 9, attempt), at(3, 9, attempt + 1), attempt, 0.5, workspace=team.workspace)
     span(job.pk + 1, at(3, 9), None, 0, 1, workspace=team.workspace, measured=False)
-    assert said(table(team.reviewer, month=MARCH), "hours", "gpu_hours") == [
+    assert rounded_rows(table(team.reviewer, month=MARCH), "hours", "gpu_hours") == [
         ["t", 2.0, 1.0],
         [f"Job on the cluster {job.pk + 1}, deleted", None, None],
         ["", 2.0, 1.0],
@@ -190,8 +194,8 @@ def test_a_deleted_run_has_cost_what_it_has_cost(team, run):  # noqa: F811
     span(run, at(3, 1), at(3, 1, 2), gpus=1)
     pk, experiment = run.pk, str(run.experiment)
     run.delete()
-    assert said(table(team.reviewer), "hours") == [[f"Run {pk}, deleted", 2.0], ["", 2.0]]
-    assert said(table(team.reviewer, "project"), "hours") == [[experiment, 2.0], ["", 2.0]]
+    assert rounded_rows(table(team.reviewer), "hours") == [[f"Run {pk}, deleted", 2.0], ["", 2.0]]
+    assert rounded_rows(table(team.reviewer, "project"), "hours") == [[experiment, 2.0], ["", 2.0]]
 
 
 @pytest.fixture
@@ -208,13 +212,13 @@ def seats(team, version):  # noqa: F811
 
 
 def test_minutes_have_a_name_only_for_those_who_may_know_it(team, seats):
-    assert said(table(team.researcher, "person", APRIL, "minutes"), "minutes") == [
+    assert rounded_rows(table(team.researcher, "person", APRIL, "minutes"), "minutes") == [
         ["Ravi", 3.0],
         ["Anna", 2.0],
         ["", 5.0],
     ]
     hidden = table(team.reviewer, "person", APRIL, "minutes")
-    assert said(hidden, "minutes") == [["Ravi", 3.0], ["People who are not named", 2.0], ["", 5.0]]
+    assert rounded_rows(hidden, "minutes") == [["Ravi", 3.0], ["People who are not named", 2.0], ["", 5.0]]
     assert hidden.total.amounts["minutes"].unknown == 1
     assert table(team.researcher, "person", MARCH).lines == []
     assert "Anna" not in browser(team.reviewer).get("/costs?by=person").content.decode()

@@ -136,13 +136,13 @@ records = st.fixed_dictionaries(
 )
 
 
-def asked(record):
+def prompt_hash(record):
     """Rows with the same prompt on two sides would be refused."""
     return hashes(Example.model_validate({"key": "k", "prompt": record["prompt"]})).prompt
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rows=st.lists(records, min_size=1, max_size=5, unique_by=(lambda record: record["key"], asked)))  # type: ignore[arg-type,return-value]
+@given(rows=st.lists(records, min_size=1, max_size=5, unique_by=(lambda record: record["key"], prompt_hash)))  # type: ignore[arg-type,return-value]
 def test_export_and_import_give_the_identical_digest(team, rows):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.jsonl"

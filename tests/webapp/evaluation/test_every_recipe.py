@@ -154,7 +154,7 @@ def ran(team, endpoint, recipe: str) -> Evaluation:
 
 
 @pytest.fixture(scope="module", params=[*IN_LEADERBOARDS, *IN_NONE])
-def kept(module_rows, request):
+def finished_evaluation(module_rows, request):
     """A finished evaluation by each recipe. It is made once for the tests of this recipe, which follow each other."""
     reached = override_settings(ENDPOINT_NETWORKS=THIS_MACHINE, DIVERSITY_COMMAND=["false"])
     with serving() as server, reached, pytest.MonkeyPatch.context() as patch:
@@ -172,13 +172,13 @@ def kept(module_rows, request):
 
 
 @pytest.fixture
-def team(db, kept) -> Team:
-    return deepcopy(kept[0])
+def team(db, finished_evaluation) -> Team:
+    return deepcopy(finished_evaluation[0])
 
 
 @pytest.fixture
-def row(db, kept) -> Evaluation:
-    return Evaluation.objects.get(pk=kept[1])
+def row(db, finished_evaluation) -> Evaluation:
+    return Evaluation.objects.get(pk=finished_evaluation[1])
 
 
 def test_it_runs_again_from_its_stored_config_and_asks_nothing(team, row):
@@ -264,7 +264,7 @@ def test_its_cases_become_tasks_for_people(team, row, kind):
     assert project.state == "open" and project.tasks_total >= 3
 
 
-@pytest.mark.parametrize("kept", IN_LEADERBOARDS, indirect=True)
+@pytest.mark.parametrize("finished_evaluation", IN_LEADERBOARDS, indirect=True)
 def test_it_stands_in_a_leaderboard_with_its_frozen_settings(row, as_researcher):
     board = as_researcher.get(f"/api/v1/leaderboards/{row.benchmark}").json()
     assert board["rows"] and board["measure"] == RECIPES[row.recipe].measure

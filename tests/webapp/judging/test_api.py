@@ -16,7 +16,7 @@ def tape(team):
     return endpoints.create_endpoint(team.researcher, "recorded", name="tape")
 
 
-def made(api, tape, **fields):
+def post_judge(api, tape, **fields):
     return api.post("/judges", {"name": "Strict", "spec": {"kind": "criterion"}, "endpoint": tape.pk, **fields})
 
 
@@ -32,7 +32,7 @@ def test_kinds_come_with_all_that_an_editor_needs(api):
 
 
 def test_a_script_makes_a_judge_its_versions_and_finds_them(api, tape):
-    first = made(api, tape)
+    first = post_judge(api, tape)
     assert first.status_code == 201
     judge = first.json()["judge_id"]
     spec = {"kind": "criterion", "votes": 3, "sampling": {"temperature": 0.7}}
@@ -45,16 +45,16 @@ def test_a_script_makes_a_judge_its_versions_and_finds_them(api, tape):
 
 
 def test_what_is_wrong_is_said_at_its_field(api, tape):
-    wrong = made(api, tape, spec={"kind": "criterion", "sampling": {"temperature": 9}})
+    wrong = post_judge(api, tape, spec={"kind": "criterion", "sampling": {"temperature": 9}})
     assert wrong.status_code == 422 and wrong.json()["error"]["fields"][0]["path"] == "sampling.temperature"
-    assert made(api, tape, spec={}).json()["error"]["fields"][0]["path"] == "kind"
-    assert made(api, tape, endpoint=10**9).status_code == 404
-    made(api, tape)
-    assert made(api, tape).json()["error"]["fields"][0]["path"] == "name"
+    assert post_judge(api, tape, spec={}).json()["error"]["fields"][0]["path"] == "kind"
+    assert post_judge(api, tape, endpoint=10**9).status_code == 404
+    post_judge(api, tape)
+    assert post_judge(api, tape).json()["error"]["fields"][0]["path"] == "name"
 
 
 def test_a_judge_is_renamed_put_away_and_given_examples(api, tape, examples):
-    judge = made(api, tape).json()["judge_id"]
+    judge = post_judge(api, tape).json()["judge_id"]
     ids = [example.pk for example in examples]
     changed = api.patch(f"/judges/{judge}", {"name": "Mild", "archived": True, "fixed_examples": ids}).json()
     assert (changed["name"], changed["fixed_examples"]) == ("Mild", ids) and changed["archived_at"]
@@ -63,7 +63,7 @@ def test_a_judge_is_renamed_put_away_and_given_examples(api, tape, examples):
 
 
 def test_a_change_that_is_refused_in_part_changes_nothing(api, tape):
-    path = f"/judges/{made(api, tape).json()['judge_id']}"
+    path = f"/judges/{post_judge(api, tape).json()['judge_id']}"
     refused = api.patch(path, {"name": "Other", "fixed_examples": [10**9], "archived": True})
     assert refused.status_code == 422
     now = api.get(path).json()

@@ -26,7 +26,7 @@ def world(team) -> World:
     return World(team)
 
 
-def seen(world, start, levels=2, named=True):
+def drawn_graph(world, start, levels=2, named=True):
     """{(column, name)} and {(name above, name below)}."""
     made = draw_graph(world.team.workspace.pk, surroundings(world.team.workspace.pk, start, levels), named=named)
     lines = {(line.above.name, line.below.name) for line in made.lines}
@@ -34,13 +34,13 @@ def seen(world, start, levels=2, named=True):
 
 
 def test_the_start_is_between_what_it_rests_on_and_what_was_made_of_it(world):
-    boxes, lines, _ = seen(world, ("run", world.trained.pk), 1)
+    boxes, lines, _ = drawn_graph(world, ("run", world.trained.pk), 1)
     assert boxes == {(-1, str(world.version)), (-1, "base"), (0, "e: run 1"), (1, "reward")}
     assert lines == {(str(world.version), "e: run 1"), ("base", "e: run 1"), ("e: run 1", "reward")}
 
 
 def test_a_row_stands_behind_all_that_it_rests_on_and_no_line_leads_back(world):
-    boxes, lines, made = seen(world, ("model", world.base.pk), 4)
+    boxes, lines, made = drawn_graph(world, ("model", world.base.pk), 4)
     columns = {name: column for column, name in boxes}
     assert columns["e: run 1"] < columns["reward"] < columns["j v1"] < columns["e: run 2"] < columns["policy"]
     assert all(line.above.x + WIDTH < line.below.x for line in made.lines)
@@ -50,16 +50,16 @@ def test_a_row_stands_behind_all_that_it_rests_on_and_no_line_leads_back(world):
 def test_boxes_with_the_same_name_have_their_numbers(world):
     for _ in range(2):
         world.evaluated({"judges": [{"version": world.judge.pk}]})
-    _, _, made = seen(world, ("judge", world.judge.pk), 1)
+    _, _, made = drawn_graph(world, ("judge", world.judge.pk), 1)
     boxes = [box for box in made.boxes if box.kind.name == "evaluation"]
     assert len(boxes) > 1 and all(box.note == f"evaluation {box.nodes[0][1]}" for box in boxes)
     assert [box.note for box in made.boxes if box.kind.name == "model"] == ["model"]
 
 
 def test_people_stand_with_their_answers(world):
-    boxes, _, _ = seen(world, ("publication", world.publication.pk), 1)
+    boxes, _, _ = drawn_graph(world, ("publication", world.publication.pk), 1)
     assert (-1, "Anna") in boxes and (-1, "Person 2") in boxes
-    boxes, _, made = seen(world, ("publication", world.publication.pk), 1, named=False)
+    boxes, _, made = drawn_graph(world, ("publication", world.publication.pk), 1, named=False)
     assert (-1, "2 answers by 2 people") in boxes and not [box for box in made.boxes if box.name == "Anna"]
     assert {box.url for box in made.boxes if box.kind.name == "person"} == {""}
 
@@ -67,7 +67,7 @@ def test_people_stand_with_their_answers(world):
 def test_many_rows_of_a_kind_are_one_box(world):
     for number in range(20):
         world.output(world.run("policy", world.version), f"m{number}")
-    boxes, lines, made = seen(world, ("version", world.version.pk), 2)
+    boxes, lines, made = drawn_graph(world, ("version", world.version.pk), 2)
     assert (1, "21 runs") in boxes and (2, "20 models") not in boxes and (2, "21 models") in boxes
     (line,) = [line for line in made.lines if (line.above.name, line.below.name) == ("21 runs", "21 models")]
     assert line.count == 21 and {box.y % 1 for box in made.boxes} == {0}
@@ -79,10 +79,10 @@ def test_a_graph_is_bounded_and_says_so(world, monkeypatch):
     for _ in range(6):
         world.run("policy", world.version)
     monkeypatch.setattr(graphs, "MOST_FOUND", 5)
-    assert not seen(world, ("version", world.version.pk))[2].whole
+    assert not drawn_graph(world, ("version", world.version.pk))[2].whole
     monkeypatch.setattr(graphs, "MOST_FOUND", 2000)
     monkeypatch.setattr(graphs, "MOST_FOLLOWED", 3)
-    assert not seen(world, ("version", world.version.pk))[2].whole
+    assert not drawn_graph(world, ("version", world.version.pk))[2].whole
 
 
 def test_a_run_that_has_a_model_in_two_places_counts_once_where_a_graph_is_bounded(world, monkeypatch):
@@ -106,7 +106,7 @@ def test_a_graph_takes_of_each_relation_no_more_than_it_shows():
 
 def test_an_example_has_its_versions_beside_it(world):
     example = world.tasks[0].example
-    boxes, lines, _ = seen(world, ("example", example.pk), 2)
+    boxes, lines, _ = drawn_graph(world, ("example", example.pk), 2)
     assert (1, str(world.version)) in boxes and any(name == "e: run 1" for _, name in boxes)
 
 

@@ -89,7 +89,7 @@ TRACKING = "api/2.0/mlflow/"
 
 
 @pytest.fixture(scope="module")
-def kept(module_rows, tmp_path_factory) -> tuple[Team, Path, dict[str, str]]:
+def logged_team(module_rows, tmp_path_factory) -> tuple[Team, Path, dict[str, str]]:
     """The team, the folder and the ids of what was logged, which each test finds as it was."""
     var = tmp_path_factory.mktemp("var")
     with module_rows(), override_settings(VAR=var):
@@ -110,18 +110,18 @@ def logged(rest_client: RestClient) -> dict[str, str]:
 
 
 @pytest.fixture
-def team(db, kept) -> Team:
-    return deepcopy(kept[0])
+def team(db, logged_team) -> Team:
+    return deepcopy(logged_team[0])
 
 
 @pytest.fixture
-def about(kept, settings, tmp_path) -> dict[str, str]:
+def about(logged_team, settings, tmp_path) -> dict[str, str]:
     settings.VAR = tmp_path / "var"
-    copytree(kept[1], settings.VAR)
-    return dict(kept[2])
+    copytree(logged_team[1], settings.VAR)
+    return dict(logged_team[2])
 
 
-def asked(who: RestClient, asks: Asked, about: dict[str, str]) -> Any:
+def answer_to(who: RestClient, asks: Asked, about: dict[str, str]) -> Any:
     """The answer to the request, with ids in the places of words."""
     method, what, body = asks
     named = json.dumps(body)
@@ -142,25 +142,25 @@ def test_every_address_is_named_here():
 def test_reading_is_of_reviewers_and_writing_of_researchers(team, about):
     people = {who.role: RestClient(who) for who in (team.owner, team.researcher, team.reviewer, team.annotator)}
     for each in READING:
-        found = {role: asked(who, each, about).status_code for role, who in people.items()}
+        found = {role: answer_to(who, each, about).status_code for role, who in people.items()}
         assert found == {"owner": 200, "researcher": 200, "reviewer": 200, "annotator": 403}, each
     for each in WRITING:
         for role in ("annotator", "reviewer"):
-            assert asked(people[role], each, about).status_code == 403, (each, role)
-        assert asked(people["researcher"], each, about).status_code == 200, each
+            assert answer_to(people[role], each, about).status_code == 403, (each, role)
+        assert answer_to(people["researcher"], each, about).status_code == 200, each
 
 
 def test_rows_of_another_workspace_are_not_there(team, about):
     other = RestClient(team.outsider)
     for each in READING:
-        answer = asked(other, each, about)
+        answer = answer_to(other, each, about)
         if each[1] in OWN:
             assert not any(answer.json().values()), each
         else:
             assert answer.status_code == 404, each
     for each in WRITING:
         if each[1] not in OWN:
-            assert asked(other, each, about).status_code == 404, each
+            assert answer_to(other, each, about).status_code == 404, each
     assert LoggedRun.objects.get().tags["mine"] == "1" and FamilyVersion.objects.count() == 1
 
 

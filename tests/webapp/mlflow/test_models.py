@@ -29,11 +29,11 @@ def place(settings, tmp_path):
 def logged(rest_client: RestClient, run: str, name: str = "net", **files: bytes) -> dict:
     """A model with these files, as the client logs it."""
     model = rest_client.post("logged-models", source_run_id=run, name=name, model_type="policy").json()["model"]
-    sent(rest_client, model, **(files or {"MLmodel": b"flavors: {}"}))
+    upload_files(rest_client, model, **(files or {"MLmodel": b"flavors: {}"}))
     return model["info"]
 
 
-def sent(rest_client: RestClient, model: dict, **files: bytes) -> None:
+def upload_files(rest_client: RestClient, model: dict, **files: bytes) -> None:
     root = model["info"]["artifact_uri"].removeprefix("mlflow-artifacts:/")
     for path, content in files.items():
         assert rest_client.client.put(f"{ARTIFACTS}/{root}/{path}", content).status_code == 200

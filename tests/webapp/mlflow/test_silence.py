@@ -82,7 +82,7 @@ def test_never_is_never_and_a_deleted_run_is_left_alone(rest_client, settings):
     assert looked() == 0
 
 
-def found(client, query: str) -> set[str]:
+def found_names(client, query: str) -> set[str]:
     answer = client.get("/api/v1/runs/table", {"q": query})
     assert answer.status_code == 200, answer.content
     return {each["run"]["name"] for each in answer.json()["items"]}
@@ -92,9 +92,13 @@ def test_params_that_are_numbers_are_found_as_numbers(rest_client, as_researcher
     for name, rate in (("small", "1e-4"), ("large", "0.01"), ("word", "auto")):
         key = rest_client.run(run_name=name)
         rest_client.log(key, params=[{"key": "lr", "value": rate}, {"key": "commit", "value": "0012"}])
-    assert found(as_researcher, "config.lr<1e-3") == {"small"} and found(as_researcher, "config.lr>=1e-3") == {"large"}
-    assert found(as_researcher, "config.lr:0.0001") == {"small"} and found(as_researcher, "config.lr:auto") == {"word"}
-    assert found(as_researcher, "config.commit:0012") == {"small", "large", "word"}
+    assert found_names(as_researcher, "config.lr<1e-3") == {"small"} and found_names(
+        as_researcher, "config.lr>=1e-3"
+    ) == {"large"}
+    assert found_names(as_researcher, "config.lr:0.0001") == {"small"} and found_names(
+        as_researcher, "config.lr:auto"
+    ) == {"word"}
+    assert found_names(as_researcher, "config.commit:0012") == {"small", "large", "word"}
     params = {each["key"]: each["value"] for each in rest_client.get_run(key)["data"]["params"]}
     assert params == {"lr": "auto", "commit": "0012"}  # the program reads its own values
     assert RunValue.objects.get(run__name="small", column__path="lr").text is None

@@ -44,7 +44,7 @@ def model(team):
     return make
 
 
-def said(membership) -> list[tuple[str, str, str]]:
+def notice_words(membership) -> list[tuple[str, str, str]]:
     rows = Notice.objects.filter(user=membership.user).order_by("id")
     return [(words.title(each), words.text(each), words.href(each)) for each in rows]
 
@@ -61,7 +61,11 @@ def test_who_watches_a_dataset_hears_of_its_imports_curations_and_frozen_version
     events = ["import.started", "import.finished", "import.started", "import.failed"]
     events += ["curation.started", "curation.finished"]
     assert notice_events(team.owner) == events and notice_events(team.reviewer) == [*events, "version.frozen"]
-    assert said(team.reviewer)[-1] == ("Dataset “fruit” has a frozen version", "Version 1.", version_page(dataset, 1))
+    assert notice_words(team.reviewer)[-1] == (
+        "Dataset “fruit” has a frozen version",
+        "Version 1.",
+        version_page(dataset, 1),
+    )
     assert "version.frozen" not in notice_events(team.researcher)
 
 
@@ -74,7 +78,7 @@ def test_who_watches_a_judge_hears_of_its_versions_by_others(judge, team):
         services.watch(membership, judge, True)
     new_version(team.owner, judge, spec={"kind": "criterion", "retries": 0}, endpoint=judge.versions.get().endpoint)
     assert notice_events(team.owner) == notice_events(team.researcher) == []
-    assert said(team.reviewer) == [("Judge “Strict” has a new version", "Version 2.", f"/judges/{judge.pk}")]
+    assert notice_words(team.reviewer) == [("Judge “Strict” has a new version", "Version 2.", f"/judges/{judge.pk}")]
 
 
 def test_who_watches_a_model_hears_of_its_stage_and_of_aliases_that_come_and_go(model, team):
@@ -83,7 +87,7 @@ def test_who_watches_a_model_hears_of_its_stage_and_of_aliases_that_come_and_go(
     promotion.move(team.researcher, "champion", old)
     promotion.move(team.researcher, "champion", new)
     promotion.set_stage(team.researcher, old, "retired")
-    assert [(title, text) for title, text, _ in said(team.reviewer)] == [
+    assert [(title, text) for title, text, _ in notice_words(team.reviewer)] == [
         ("Model “old” has a new alias, @champion", ""),
         ("Model “new” has a new alias, @champion", "It pointed at old before."),
         ("Model “old” came to another stage", "From no stage to Retired."),
@@ -100,7 +104,7 @@ def test_who_watches_a_model_hears_that_it_lost_its_alias_and_was_taken_off_the_
     promotion.remove(team.researcher, alias, reason="worse")
     registry.delete(team.researcher, old)
     assert notice_events(team.reviewer) == ["model.alias_moved", "model.alias_removed", "model.deleted"]
-    assert [title for title, _, _ in said(team.reviewer)][1:] == [
+    assert [title for title, _, _ in notice_words(team.reviewer)][1:] == [
         "Model “old” has lost an alias, @champion",
         "Model “old” was removed from the list",
     ]

@@ -49,7 +49,7 @@ def unzipped(content: bytes) -> dict[str, list[dict]]:
         }
 
 
-def taken(membership) -> bytes:
+def exported_file(membership) -> bytes:
     row = services.ask(membership.user)
     services.carry_out(row.pk)
     return services.path_of(row).read_bytes()
@@ -72,7 +72,7 @@ def test_the_file_holds_what_a_person_is_and_did(team):
     review.comment(team.annotator, Task.objects.first(), "guidelines", "What is clear?")
     create_token(team.annotator, "nightly")
     invite(team.owner, "anna.two@example.org", "annotator")
-    found = unzipped(taken(team.annotator))
+    found = unzipped(exported_file(team.annotator))
     assert [row["email"] for row in found["profile.jsonl"]] == ["anna@example.org"]
     assert [row["workspace_name"] for row in found["memberships.jsonl"]] == ["Lab"]
     assert [row["name"] for row in found["tokens.jsonl"]] == ["nightly"]
@@ -82,7 +82,7 @@ def test_the_file_holds_what_a_person_is_and_did(team):
     assert {row["action"] for row in found["audit_log.jsonl"]} >= {"token.created"}
     assert [row["pseudonym"] for row in found["figures.jsonl"]] == ["annotator-1"]
     assert found["invitations.jsonl"] == [] and found["project_invitations.jsonl"] == []
-    assert unzipped(taken(team.researcher))["made/ProjectInvite.jsonl"][0]["project_id"] == project.pk
+    assert unzipped(exported_file(team.researcher))["made/ProjectInvite.jsonl"][0]["project_id"] == project.pk
 
 
 def test_nobody_else_and_no_secret_stands_in_it(team):
@@ -90,7 +90,7 @@ def test_nobody_else_and_no_secret_stands_in_it(team):
     token, secret = create_token(team.annotator, "nightly")
     team.annotator.user.set_password("quartz violin meadow")
     team.annotator.user.save()
-    with ZipFile(io.BytesIO(taken(team.annotator))) as archive:
+    with ZipFile(io.BytesIO(exported_file(team.annotator))) as archive:
         text = "".join(archive.read(name).decode() for name in archive.namelist())
     for word in ("Rosa", "rosa@", "RATER", "ID-ONE", "MODEL-", "CLASSIFIED", "gold_right", secret, token.digest):
         assert word not in text, word
@@ -113,7 +113,7 @@ def test_an_address_that_nobody_verified_leads_to_nothing(team):
 
 
 def test_the_index_names_every_file(team):
-    with ZipFile(io.BytesIO(taken(team.annotator))) as archive:
+    with ZipFile(io.BytesIO(exported_file(team.annotator))) as archive:
         index = archive.read("index.html").decode()
         assert set(re.findall(r"[\w/]+\.jsonl", index)) >= {name for name in archive.namelist() if name != "index.html"}
     assert "datasets.Dataset" in index

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 TABLE = "```runs\nruns: {0}\n```"
 
 
-def kept(report):
+def stored_sources(report):
     return set(report.sources.values_list("run_id", "evaluation_id", "rollout_id"))
 
 
@@ -33,7 +33,7 @@ def test_blocks_and_links_are_what_a_report_rests_on(team, report, seeds):
     block = f"```rollout\nrun: {first}\nstep: 2\nprompt: 4\nresponse: 2\n```"
     services.write(team.researcher, report, 1, "Saw", f"{words} /api/v1/runs/{first}\n{block}")
     rollout = Rollout.objects.get()
-    assert kept(report) == {
+    assert stored_sources(report) == {
         (None, evaluation.pk, None),
         (second, None, None),
         (first, None, None),
@@ -41,20 +41,20 @@ def test_blocks_and_links_are_what_a_report_rests_on(team, report, seeds):
     }
     assert walk(("evaluation", evaluation.pk), "down").ids == {"report": {report.pk}}
     services.write(team.researcher, report, 2, "Saw", f"{TABLE.format(first)}\n```chart\nmetric: a\nruns: 987654\n```")
-    assert kept(report) == {(first, None, None)}
+    assert stored_sources(report) == {(first, None, None)}
     seeds[0].delete()
-    assert kept(report) == set()
+    assert stored_sources(report) == set()
 
 
 def test_runs_that_a_query_finds_later_are_seen_in_the_next_round(team, report, seeds, launch):
     services.write(team.researcher, report, 1, "Saw", "```chart\nmetric: reward/mean\nquery: is:any\n```")
     later = launch(config={"seed": 9})
     origins.look_again()
-    assert later.pk not in {run for run, _, _ in kept(report)}
+    assert later.pk not in {run for run, _, _ in stored_sources(report)}
     ReportPage.objects.update(sources_at=timezone.now() - timedelta(hours=2))
     team.researcher.delete()  # who has left: an owner reads it
     origins.look_again()
-    assert {run for run, _, _ in kept(report)} == {seeds[0].pk, seeds[1].pk, later.pk}
+    assert {run for run, _, _ in stored_sources(report)} == {seeds[0].pk, seeds[1].pk, later.pk}
 
 
 def test_a_report_that_cannot_be_looked_at_keeps_no_other_waiting(team, report, seeds, monkeypatch):
@@ -73,7 +73,7 @@ def test_a_report_that_cannot_be_looked_at_keeps_no_other_waiting(team, report, 
     monkeypatch.setattr(origins, "AT_ONCE", 1)
     origins.look_again()
     origins.look_again()
-    assert kept(other) == {(seeds[0].pk, None, None)}
+    assert stored_sources(other) == {(seeds[0].pk, None, None)}
 
 
 def test_a_report_of_before_is_looked_at_first(team, report, seeds):
@@ -81,7 +81,7 @@ def test_a_report_of_before_is_looked_at_first(team, report, seeds):
     report.sources.all().delete()
     ReportPage.objects.update(sources_at=None)
     origins.look_again()
-    assert kept(report) == {(seeds[0].pk, None, None)}
+    assert stored_sources(report) == {(seeds[0].pk, None, None)}
 
 
 def test_a_link_that_shows_an_older_version_keeps_its_runs_until_it_is_withdrawn(team, report, seeds):

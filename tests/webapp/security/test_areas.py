@@ -28,7 +28,7 @@ def script(membership, rights) -> Client:
     return Client(headers={"authorization": f"Bearer {secret}"})
 
 
-def asked(client: Client, method: str, path: str):
+def send_request(client: Client, method: str, path: str):
     return client.generic(method, re.sub(r"{\w+}", "1", path), content_type="application/json")
 
 
@@ -61,7 +61,7 @@ def test_a_token_with_all_areas_but_one_is_refused_there_by_name(team, monkeypat
         need = areas.right_needed(method, path)
         if need is None:
             continue
-        answer = asked(clients[need.area], method, path)
+        answer = send_request(clients[need.area], method, path)
         assert answer.status_code == 403, (method, path)
         error = answer.json()
         assert (error["error"]["code"], error["needed"]) == ("token_lacks_area", str(need)), (method, path)
@@ -71,17 +71,17 @@ def test_a_token_with_all_areas_but_one_is_refused_there_by_name(team, monkeypat
 def test_reading_does_not_write_and_writing_reads(team):
     reader, writer = (script(team.owner, {"datasets": right}) for right in ("read", "write"))
     assert reader.get("/api/v1/datasets").status_code == 200 == writer.get("/api/v1/datasets").status_code
-    refused = asked(reader, "POST", "/api/v1/datasets/preview")
+    refused = send_request(reader, "POST", "/api/v1/datasets/preview")
     assert (refused.status_code, refused.json()["needed"]) == (403, "datasets:write")
-    assert asked(writer, "POST", "/api/v1/datasets/preview").status_code == 422
+    assert send_request(writer, "POST", "/api/v1/datasets/preview").status_code == 422
     assert reader.get("/api/v1/me").status_code == 200 and reader.get("/api/v1/runs").status_code == 403
 
 
 def test_making_a_judge_of_a_trained_model_asks_for_the_area_of_judges(team):
     models, judges = (script(team.owner, {area: "write"}) for area in ("models", "judging"))
-    refused = asked(models, "POST", "/api/v1/models/{id}/judge")
+    refused = send_request(models, "POST", "/api/v1/models/{id}/judge")
     assert (refused.status_code, refused.json()["needed"]) == (403, "judging:write")
-    assert asked(judges, "POST", "/api/v1/models/{id}/judge").status_code in (404, 422)
+    assert send_request(judges, "POST", "/api/v1/models/{id}/judge").status_code in (404, 422)
 
 
 def test_an_address_that_nobody_has_placed_is_closed(team, monkeypatch):
@@ -131,7 +131,7 @@ def test_owners_see_and_revoke_every_token_of_their_workspace(team, as_owner):
         assert other.get("/api/v1/tokens/all").status_code == 403
         assert "Tokens of others" not in other.get("/settings/tokens").content.decode()
     mine = script(team.owner, {"account": "write"})  # for the person's own tokens
-    assert asked(mine, "DELETE", f"/api/v1/tokens/{token.pk}").json()["needed"] == "administration:write"
+    assert send_request(mine, "DELETE", f"/api/v1/tokens/{token.pk}").json()["needed"] == "administration:write"
     as_owner.post(f"/settings/tokens/{token.pk}/revoke", {"sure": "1"})
     told = AuditEntry.objects.get(action="token.revoked")
     assert (told.actor, told.detail["whose"]) == (team.owner.user, team.researcher.user_id)

@@ -66,26 +66,26 @@ def clamd(settings):
     server.line.close()
 
 
-def sent(text: str) -> dict[str, object]:
+def upload_form(text: str) -> dict[str, object]:
     return {"file": SimpleUploadedFile("pairs.jsonl", text.encode()), "name": "Pairs", "format": "auto"}
 
 
 def test_what_the_scanner_knows_is_refused_on_pages_and_by_the_api(team, clamd):
     home, script = browser(team.researcher), ApiClient(team.researcher)
-    page = home.post("/datasets/import", sent(ROW + BAD))
+    page = home.post("/datasets/import", upload_form(ROW + BAD))
     assert page.status_code == 422 and "found Word.Known in pairs.jsonl" in page.content.decode()
-    told = script.client.post("/api/v1/datasets/import", sent(BAD))
+    told = script.client.post("/api/v1/datasets/import", upload_form(BAD))
     assert (told.status_code, told.json()["error"]["code"]) == (422, "file_refused")
-    shown = home.post("/datasets/import/preview", sent(BAD), headers={"HX-Request": "true"})
+    shown = home.post("/datasets/import/preview", upload_form(BAD), headers={"HX-Request": "true"})
     assert shown.status_code == 400 and "Word.Known" in shown.json()["error"]["message"]
     for path in ("/evaluations/recordings", "/api/v1/evaluations/recordings"):
-        assert home.post(path, sent(BAD)).status_code == 422
+        assert home.post(path, upload_form(BAD)).status_code == 422
     assert not ImportJob.objects.exists() and len(clamd.seen) == 5
 
 
 def test_a_clean_file_is_seen_whole_in_pieces_and_then_taken(team, clamd):
     rows = "".join(json.dumps({"prompt": f"Hi {n}", "chosen": "a" * 99, "rejected": "b"}) + "\n" for n in range(3000))
-    assert browser(team.researcher).post("/datasets/import", sent(rows)).status_code == 302
+    assert browser(team.researcher).post("/datasets/import", upload_form(rows)).status_code == 302
     assert clamd.seen == [rows.encode()] and clamd.pieces > 1
     assert ImportJob.objects.count() == 1
 
@@ -93,8 +93,8 @@ def test_a_clean_file_is_seen_whole_in_pieces_and_then_taken(team, clamd):
 def test_a_scanner_at_a_socket_of_this_machine(team, settings, tmp_path):
     server = Clamd(socket.AF_UNIX, str(tmp_path / "clamd.ctl"))
     settings.CLAMD = f"unix://{tmp_path}/clamd.ctl"
-    assert browser(team.researcher).post("/datasets/import", sent(ROW)).status_code == 302
-    assert browser(team.researcher).post("/datasets/import", sent(BAD)).status_code == 422
+    assert browser(team.researcher).post("/datasets/import", upload_form(ROW)).status_code == 302
+    assert browser(team.researcher).post("/datasets/import", upload_form(BAD)).status_code == 422
     server.line.close()
 
 
@@ -112,7 +112,7 @@ def test_a_file_that_was_not_looked_at(team, clamd, settings, caplog, monkeypatc
         clamd.scan_s = 1.0
     else:
         clamd.answer = b"\0"
-    answer = browser(team.researcher).post("/datasets/import", sent(ROW))
+    answer = browser(team.researcher).post("/datasets/import", upload_form(ROW))
     assert answer.status_code == status and ImportJob.objects.count() == imports
     assert "unseen" in caplog.text
     if status == 503:
@@ -123,7 +123,7 @@ def test_a_scan_may_take_longer_than_the_way_of_a_piece(team, clamd, monkeypatch
     """clamd answers after it has read the whole file: for gigabytes this takes minutes."""
     monkeypatch.setattr(scanning, "PATIENCE_S", 0.3)
     clamd.scan_s = 1.0
-    assert browser(team.researcher).post("/datasets/import", sent(ROW)).status_code == 302
+    assert browser(team.researcher).post("/datasets/import", upload_form(ROW)).status_code == 302
     assert ImportJob.objects.count() == 1 and scanning.SCAN_S > 120
 
 
@@ -131,7 +131,7 @@ def test_forms_without_files_and_installations_without_a_scanner_ask_nobody(team
     assert browser(team.owner).post("/workspaces", {"name": "Mine"}).status_code == 302 and clamd.seen == []
     settings.CLAMD = None
     monkeypatch.setattr(scanning, "scan", None)
-    assert browser(team.researcher).post("/datasets/import", sent(BAD)).status_code == 302
+    assert browser(team.researcher).post("/datasets/import", upload_form(BAD)).status_code == 302
 
 
 @pytest.mark.parametrize(

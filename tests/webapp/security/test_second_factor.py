@@ -57,7 +57,7 @@ def set_up(membership) -> tuple[Client, App]:
     return client, app
 
 
-def asked(team) -> None:
+def require_second_factor(team) -> None:
     team.workspace.asks_second_factor = True
     team.workspace.save()
 
@@ -183,7 +183,7 @@ def test_secrets_are_encrypted_where_they_lie(team):
 
 def test_a_workspace_that_asks_for_one_is_closed_without(team):
     home, script = browser(team.annotator), ApiClient(team.annotator)
-    asked(team)
+    require_second_factor(team)
     assert home.get("/")["Location"] == "/settings/second-factor"
     assert home.get("/projects")["Location"] == "/settings/second-factor"
     assert home.get("/api/v1/projects/mine").json()["error"]["code"] == "second_factor"
@@ -199,7 +199,7 @@ def test_a_session_from_before_the_factor_ends_when_it_is_set_up(team, django_ca
     set_password(team.annotator.user, PASSWORD)
     thief = Client()
     by_password(thief, team.annotator.user.email)
-    asked(team)
+    require_second_factor(team)
     assert thief.get("/")["Location"] == "/settings/second-factor"
     with django_capture_on_commit_callbacks(execute=True):
         home, _ = set_up(team.annotator)
@@ -211,7 +211,7 @@ def test_a_session_from_before_the_factor_ends_when_it_is_set_up(team, django_ca
 
 def test_the_installation_is_closed_as_soon_as_one_workspace_asks(team):
     User.objects.filter(pk=team.owner.user_id).update(is_administrator=True)
-    asked(team)
+    require_second_factor(team)
     home = browser(team.owner)
     home.post("/workspaces", {"name": "Mine"})
     assert not team.owner.user.memberships.exclude(workspace=team.workspace).exists()
@@ -226,7 +226,7 @@ def test_the_installation_is_closed_as_soon_as_one_workspace_asks(team):
 @pytest.mark.parametrize(("whose", "closed"), [("researcher", True), ("annotator", False)])
 def test_the_company_vouches_for_whom_it_let_in_alone(team, whose, closed):
     """In one browser, one person may have begun to sign in by the company, and another person may have signed in."""
-    asked(team)
+    require_second_factor(team)
     home = browser(team.annotator)
     session = home.session
     session["account_authentication_methods"] = [{"method": "socialaccount", "at": time.time(), "second_factor": True}]
@@ -237,7 +237,7 @@ def test_the_company_vouches_for_whom_it_let_in_alone(team, whose, closed):
 
 def test_the_last_factor_stays_while_a_workspace_asks(team):
     home, _ = set_up(team.annotator)
-    asked(team)
+    require_second_factor(team)
     home.post("/settings/second-factor/app/off")
     assert second_factor.proofs(team.annotator.user_id).exists()
     second_factor.ask(team.owner, False)

@@ -37,7 +37,7 @@ def begin(row, **fields):
     states.move(row, "running")
 
 
-def told():
+def span_rows():
     """(attempt, seconds or None while it is under way, GPUs, whether the process named its device), in order."""
     rows = WorkSpan.objects.order_by("kind", "work", "attempt")
     return [
@@ -54,7 +54,7 @@ def test_an_attempt_is_a_span_and_what_it_waits_is_in_none(run, team):  # noqa: 
     states.move(run, "blocked", reason="Step 2 waits")
     states.move(run, "running")
     states.move(run, "pausing")
-    assert told() == [(1, None, 0.0, False)], "it holds its place until it has saved"
+    assert span_rows() == [(1, None, 0.0, False)], "it holds its place until it has saved"
     WorkSpan.objects.update(began=ago(100))
     states.move(run, "paused")
     lifecycle.resume(team.researcher, fresh(run))
@@ -64,7 +64,7 @@ def test_an_attempt_is_a_span_and_what_it_waits_is_in_none(run, team):  # noqa: 
     assert lifecycle.go_on(fresh(run), "its process was lost")
     run.refresh_from_db()
     begin(run)
-    assert told() == [(1, 100, 0.0, False), (2, 50, 0.0, False), (3, None, 0.0, False)]
+    assert span_rows() == [(1, 100, 0.0, False), (2, 50, 0.0, False), (3, None, 0.0, False)]
 
 
 def test_the_time_is_the_one_that_counts_towards_the_limit(run):  # noqa: F811
@@ -80,7 +80,7 @@ def test_a_clock_that_went_back_makes_no_negative_time(run):  # noqa: F811
     begin(run)
     WorkSpan.objects.update(began=ago(-500))
     states.move(run, "failed")
-    assert told() == [(1, 0, None, False)]
+    assert span_rows() == [(1, 0, None, False)]
 
 
 def test_a_run_whose_process_was_killed_ends_when_the_reconciler_sees_it(live, run, ray):  # noqa: F811
@@ -90,7 +90,7 @@ def test_a_run_whose_process_was_killed_ends_when_the_reconciler_sees_it(live, r
     for _ in range(2):
         watch_for(1_000)
     assert fresh(run).state == "failed"
-    ((attempt, seconds, *_),) = told()
+    ((attempt, seconds, *_),) = span_rows()
     assert attempt == 1 and 90 <= seconds < 150
 
 
@@ -100,12 +100,12 @@ def test_what_the_process_says_of_its_device_counts(launch):  # noqa: F811
     for device in said:
         begin(row := launch(), learner_device=device)
         states.move(row, "finished")
-    assert [span[2:] for span in told()] == [(1.0, True), (0.0, True), (1.0, False), (1.0, False)]
+    assert [span[2:] for span in span_rows()] == [(1.0, True), (0.0, True), (1.0, False), (1.0, False)]
     cache.delete(cluster.KEY)
     for device in said:
         begin(row := launch(), learner_device=device)
         states.move(row, "finished")
-    assert [span[2:] for span in told()[4:]] == [(1.0, True), (0.0, True), (None, False), (None, False)]
+    assert [span[2:] for span in span_rows()[4:]] == [(1.0, True), (0.0, True), (None, False), (None, False)]
 
 
 def test_runs_of_one_process_share_its_gpu(launch):  # noqa: F811
@@ -117,14 +117,14 @@ def test_runs_of_one_process_share_its_gpu(launch):  # noqa: F811
         states.move(row, "starting")
     for row in (first, *others):
         states.move(row, "running")
-    assert [span[2] for span in told()] == [0.25] * 4
+    assert [span[2] for span in span_rows()] == [0.25] * 4
 
 
 def test_a_logged_run_has_no_span(run):  # noqa: F811
     set_row(run, recipe=LOGGED, dataset_version=None, model=None)
     begin(row := fresh(run))
     states.move(row, "stopped")
-    assert told() == []
+    assert span_rows() == []
 
 
 def test_a_deleted_run_has_cost_what_it_has_cost(run, team):  # noqa: F811
@@ -144,9 +144,9 @@ def test_jobs_have_a_span_for_each_attempt_with_a_part_of_a_gpu(process, job, te
     process.post(0, state="failed", reason="It broke", used=used)
     row = WeightsJob.objects.get(pk=job.pk)
     weights.retry(row, team.researcher.user)
-    assert told() == [(1, 30, 0.5, True)], "it waits in the line"
+    assert span_rows() == [(1, 30, 0.5, True)], "it waits in the line"
     assert move(row, "starting") and move(row, "running")
-    assert [span[:3] for span in told()] == [(1, 30, 0.5), (2, None, 0.5)]
+    assert [span[:3] for span in span_rows()] == [(1, 30, 0.5), (2, None, 0.5)]
     span = WorkSpan.objects.get(attempt=2)
     assert (span.kind, span.work, span.person, span.place) == ("job", job.pk, team.researcher.user, None)
     weights.stop(row, None)

@@ -20,19 +20,19 @@ SMALL: dict[str, Any] = {
 }
 
 
-def made(**changes: Any) -> Any:
+def alternating_config(**changes: Any) -> Any:
     sections = {name: {**SMALL.get(name, {}), **values} for name, values in changes.items()}
     return resolve("alternating", SMALL | sections)
 
 
 def problems(**changes: Any) -> dict[str, str]:
     with pytest.raises(ConfigInvalid) as raised:
-        made(**changes)
+        alternating_config(**changes)
     return {problem.path: problem.message for problem in raised.value.problems}
 
 
 def test_roles_share_the_optimiser_where_nothing_of_their_own_is_set() -> None:
-    config = made()
+    config = alternating_config()
     for role in ("judge", "writer"):
         assert config.turn(role).optim == config.optim
         assert config.turn(role).field("optim.lr") == "optim.lr"
@@ -40,9 +40,9 @@ def test_roles_share_the_optimiser_where_nothing_of_their_own_is_set() -> None:
 
 def test_what_a_role_has_for_itself_stands_above_what_both_share() -> None:
     own = {"lr": 2e-3, "grad_clip": 2.0, "minibatch_size": 6, "epochs_per_step": 3}
-    config = made(writer={"optim": own})
+    config = alternating_config(writer={"optim": own})
     judge, writer = config.turn("judge"), config.turn("writer")
-    assert judge.optim == config.optim == made().optim
+    assert judge.optim == config.optim == alternating_config().optim
     assert writer.optim == config.optim.model_copy(update=own) and writer.optim.beta2 == 0.95
     assert [writer.field(f"optim.{name}") for name in (*own, "beta2")] == [
         *(f"writer.optim.{name}" for name in own),
@@ -73,12 +73,18 @@ def test_mini_batches_are_checked_against_the_responses_of_their_role() -> None:
     assert found == {"writer.optim.minibatch_size": "3 prompts x 4 responses = 12 do not divide into mini-batches of 5"}
     shared = problems(optim={"minibatch_size": 6})
     assert shared == {"optim.minibatch_size": "2 prompts x 4 responses = 8 do not divide into mini-batches of 6"}
-    assert made(optim={"minibatch_size": 6}, judge={"optim": {"minibatch_size": 8}}).turn("judge").batch_size == 8
+    assert (
+        alternating_config(optim={"minibatch_size": 6}, judge={"optim": {"minibatch_size": 8}}).turn("judge").batch_size
+        == 8
+    )
 
 
 def test_a_diverged_turn_names_the_field_that_its_role_learns_by(tmp_path: Path) -> None:
     said = []
-    for config in (made().turn("writer"), made(writer={"optim": {"lr": 2e-3}}).turn("writer")):
+    for config in (
+        alternating_config().turn("writer"),
+        alternating_config(writer={"optim": {"lr": 2e-3}}).turn("writer"),
+    ):
         stage = PolicyStage.__new__(PolicyStage)
         stage.parts = SimpleNamespace(config=config, run_dir=tmp_path)  # type: ignore[assignment]
         tell = SimpleNamespace(artifact=lambda data: None)
@@ -91,7 +97,7 @@ WARM = {"judge_steps": 3, "writer_steps": 2}
 
 
 def test_a_config_without_a_warm_up_is_as_it_was() -> None:
-    config = made()
+    config = alternating_config()
     assert config.warmup is None and config.warm_steps == 0 and config.warming_at(1) is None
     assert [config.turn_at(step) for step in (1, 8)] == [(0, "judge"), (0, "judge")] and config.outline(
         {"steps": 8}
@@ -110,9 +116,9 @@ def test_the_steps_of_a_warm_up_come_first_and_count_among_the_steps() -> None:
 
 def test_a_warm_up_has_the_roles_own_optimiser_and_a_rate_of_its_own_where_it_is_said() -> None:
     own = {"lr": 2e-3, "grad_clip": 2.0}
-    config = made(writer={"optim": own}, warmup=WARM)
+    config = alternating_config(writer={"optim": own}, warmup=WARM)
     assert config.warming("writer") == config.turn("writer") and config.warming("judge") == config.turn("judge")
-    faster = made(writer={"optim": own}, warmup=WARM | {"lr": 1e-2}).warming("writer")
+    faster = alternating_config(writer={"optim": own}, warmup=WARM | {"lr": 1e-2}).warming("writer")
     assert (faster.optim.lr, faster.optim.grad_clip) == (1e-2, 2.0)
     assert (faster.field("optim.lr"), faster.field("optim.grad_clip")) == ("warmup.lr", "writer.optim.grad_clip")
 
@@ -131,7 +137,7 @@ def test_a_warm_up_that_cannot_be_is_told_at_its_field(warmup: Any, path: str, s
 
 
 def test_data_without_demonstrations_are_refused_at_the_field_of_the_role() -> None:
-    config = made(warmup=WARM)
+    config = alternating_config(warmup=WARM)
 
     def told(**train: int) -> dict[str, str]:
         return {each.path: each.message for each in config.data_problems({"train": train, "heldout": {"rubrics": 1}})}
@@ -140,6 +146,6 @@ def test_data_without_demonstrations_are_refused_at_the_field_of_the_role() -> N
     assert (
         list(told(rubrics=2)) == ["warmup.judge_steps"] and "reasons by people" in told(rubrics=2)["warmup.judge_steps"]
     )
-    assert told(rubrics=2, reasoned_pairs=1) == {} and list(made().data_problems({"train": {}})) == []
-    only = made(warmup={"judge_steps": 0, "writer_steps": 2})
+    assert told(rubrics=2, reasoned_pairs=1) == {} and list(alternating_config().data_problems({"train": {}})) == []
+    only = alternating_config(warmup={"judge_steps": 0, "writer_steps": 2})
     assert list(only.data_problems({"train": {"rubrics": 1}})) == []

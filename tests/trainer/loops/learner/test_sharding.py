@@ -16,7 +16,7 @@ Found = tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]
 
 
 @pytest.fixture(scope="module")
-def found(tiny_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Found:
+def results(tiny_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Found:
     out = tmp_path_factory.mktemp("two")
     command = [*fork_server.command("tests.trainer.loops.learner.two_processes"), str(tiny_dir), str(out)]
     done = subprocess.run(
@@ -28,8 +28,8 @@ def found(tiny_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Found:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_parts_of_a_report_add_up_to_that_of_one_process(case: str, found: Found) -> None:
-    alone, (mine, other) = found[0][case]["report"], [part["report"] for part in found[1][case]]
+def test_the_parts_of_a_report_add_up_to_that_of_one_process(case: str, results: Found) -> None:
+    alone, (mine, other) = results[0][case]["report"], [part["report"] for part in results[1][case]]
     assert set(mine.ratio).isdisjoint(other.ratio) and mine.ratio and other.ratio
     assert mine.grad_norms == other.grad_norms
     mine.take_in(other)
@@ -45,9 +45,9 @@ def test_the_parts_of_a_report_add_up_to_that_of_one_process(case: str, found: F
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_gradients_and_weights_are_those_of_one_process(case: str, found: Found) -> None:
+def test_gradients_and_weights_are_those_of_one_process(case: str, results: Found) -> None:
     """Moments are sums of gradients and have the same size. They are compared as one long vector."""
-    alone, shared = found[0][case], found[1][case][0]
+    alone, shared = results[0][case], results[1][case][0]
     assert alone["saved"]["optimizer"].keys() == shared["saved"]["optimizer"].keys()
     names = [n for n in alone["saved"]["optimizer"] if n.startswith(("exp_avg:", "momentum_buffer:"))]
     expected = torch.cat([alone["saved"]["optimizer"][name].flatten() for name in names])
@@ -59,8 +59,8 @@ def test_gradients_and_weights_are_those_of_one_process(case: str, found: Found)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_saved_tensors_are_whole_and_come_back(case: str, found: Found) -> None:
-    alone, (mine, other) = found[0][case], found[1][case]
+def test_saved_tensors_are_whole_and_come_back(case: str, results: Found) -> None:
+    alone, (mine, other) = results[0][case], results[1][case]
     for owner in ("policy", "optimizer"):
         for name, value in mine["saved"][owner].items():
             assert value.shape == alone["saved"][owner][name].shape
@@ -68,6 +68,6 @@ def test_saved_tensors_are_whole_and_come_back(case: str, found: Found) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_weights_held_for_a_while_are_given_back(case: str, found: Found) -> None:
-    mine = found[1][case][0]
+def test_weights_held_for_a_while_are_given_back(case: str, results: Found) -> None:
+    mine = results[1][case][0]
     assert any(not torch.equal(mine["doubled"][name], weight) for name, weight in mine["merged"].items())

@@ -17,7 +17,7 @@ def sample(index: int, total: float | None = None, group: int = 0, text: str = "
     return Trajectory.of(plan, result, Reward(total, components))
 
 
-def said(given: str | None, swapped: str | None, strength: float | None = None) -> PartResult:
+def judge_result(given: str | None, swapped: str | None, strength: float | None = None) -> PartResult:
     return PartResult(name="j", kind="judge", shown={"places": [given, swapped], "strength": strength})
 
 
@@ -74,7 +74,7 @@ def test_what_a_judge_said_in_both_orders_becomes_a_label(
 ) -> None:
     pair = (sample(0), sample(1))
     for labels, expected in (("both_orders", both), ("one_order", one)):
-        label = by_judge(pair, said(given, swapped), labels)  # type: ignore[arg-type]
+        label = by_judge(pair, judge_result(given, swapped), labels)  # type: ignore[arg-type]
         won = {"first": True, "second": False}.get(expected)
         assert label.outcome == ("kept" if won is not None else expected)
         assert won is None or label.first_won == won
@@ -90,10 +90,10 @@ def test_a_rounds_labels_in_numbers() -> None:
     truth: list[dict[str, Any]] = [{"truth": 1.0}, {"truth": 0.0}]
     pair = (sample(0, **truth[0]), sample(1, **truth[1]))
     verdicts = [
-        said("first", "second", 1.0),
-        said("second", "first", -2.0),
-        said("first", "first", 0.0),
-        said("tie", "tie", 0.0),
+        judge_result("first", "second", 1.0),
+        judge_result("second", "first", -2.0),
+        judge_result("first", "first", 0.0),
+        judge_result("tie", "tie", 0.0),
     ]
     labels = [by_judge(pair, each, "both_orders") for each in verdicts]
     values = label_metrics(labels, SampledPairs())

@@ -26,11 +26,11 @@ TOOL = Span("env", (20, 21, 22, 23))
 SMALL_STEP = {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 6}
 
 
-def said(tokens: tuple[int, ...], logprob: float = -2.0, version: int = 0) -> Span:
+def policy_span(tokens: tuple[int, ...], logprob: float = -2.0, version: int = 0) -> Span:
     return Span("policy", tokens, (logprob,) * len(tokens), version)
 
 
-def made(group: int, place: int, *spans: Span, **more: Any) -> Trajectory:
+def trajectory_of(group: int, place: int, *spans: Span, **more: Any) -> Trajectory:
     prompt = (30 + group, 31, 32)
     plan = PromptPlan(f"row-{group}", group, place, "", prompt, prompt, 0)
     return Trajectory(plan, (Span("prompt", prompt), *spans), "", more.pop("stop", "stop"), Reward(0.0), **more)
@@ -39,7 +39,7 @@ def made(group: int, place: int, *spans: Span, **more: Any) -> Trajectory:
 def batch(*between: Span) -> list[Trajectory]:
     """Two groups of two. The policy writes, the environment writes, the policy writes."""
     return [
-        made(group, place, said((5 + place, 6)), *between, said((7, 8 + group, 9 + place)))
+        trajectory_of(group, place, policy_span((5 + place, 6)), *between, policy_span((7, 8 + group, 9 + place)))
         for group in range(2)
         for place in range(2)
     ]
@@ -73,7 +73,10 @@ def test_one_span_of_the_policy_cut_in_two_changes_nothing_to_the_bit(
     make_loop: Callable[..., Any], objective: dict[str, Any]
 ) -> None:
     whole = batch(TOOL)
-    cut = [replace(t, spans=(*t.spans[:-1], said(t.spans[-1].tokens[:1]), said(t.spans[-1].tokens[1:]))) for t in whole]
+    cut = [
+        replace(t, spans=(*t.spans[:-1], policy_span(t.spans[-1].tokens[:1]), policy_span(t.spans[-1].tokens[1:])))
+        for t in whole
+    ]
     assert [len(t.spans) for t in cut] == [5] * 4
     assert same(updated(make_loop, whole, objective=objective), updated(make_loop, cut, objective=objective))
 
@@ -132,7 +135,7 @@ def test_ratios_and_means_are_of_the_policys_tokens_worked_by_hand(
     config = small_config(scaffold={"ratio_mode": "corrected"}, objective=objective, optim={})  # the record is pi_old
     learner, logp = uniform(make_loop, config)
     first, rest = Span("policy", (5,), (logp - math.log(8.0),), 0), Span("policy", (6, 7), (logp, logp), 0)
-    trajectories = [made(0, place, first, TOOL, rest, TOOL) for place in range(2)]
+    trajectories = [trajectory_of(0, place, first, TOOL, rest, TOOL) for place in range(2)]
     report = Updater(learner, config).run(trajectories, torch.tensor([1.0, -1.0]))
     assert report.losses == pytest.approx([loss], rel=1e-5)
     if objective["name"] != "gspo":
@@ -151,7 +154,7 @@ def test_the_view_stands_where_the_prompt_was(make_loop: Callable[..., Any], mod
     rows: list[Marked] = []
     measure = loop.stage.parts.learner.measure
     loop.stage.parts.learner.measure = lambda asked, *a, **k: (rows.extend(asked), measure(asked, *a, **k))[1]
-    trajectory = made(0, 0, said((5, 6)), TOOL, said((7,)), view=(50, 51))
+    trajectory = trajectory_of(0, 0, policy_span((5, 6)), TOOL, policy_span((7,)), view=(50, 51))
     loop.stage.updater.run([trajectory], torch.tensor([1.0]))
     assert {(row.tokens, tuple(row.places)) for row in rows} == {
         ((*seen, 5, 6, 20, 21, 22, 23, 7), (len(seen), len(seen) + 1, len(seen) + 6))
@@ -161,9 +164,9 @@ def test_the_view_stands_where_the_prompt_was(make_loop: Callable[..., Any], mod
 def test_an_episode_counts_once_in_its_group_however_often_its_context_was_written_anew(
     make_loop: Callable[..., Any],
 ) -> None:
-    first = made(0, 0, said((5,)))
+    first = trajectory_of(0, 0, policy_span((5,)))
     second = replace(first, plan=replace(first.plan, turn=1))
-    other = made(0, 1, said((6,)))
+    other = trajectory_of(0, 1, policy_span((6,)))
     task: Any = None
     episodes = [Episode(task, (first, second)).worth(Reward(1.0)), Episode(task, (other,)).worth(Reward(0.0))]
     trajectories = [trajectory for episode in episodes for trajectory in episode.trajectories]
@@ -174,12 +177,12 @@ def test_an_episode_counts_once_in_its_group_however_often_its_context_was_writt
 
 def test_an_episodes_reward_is_told_once_however_many_trajectories_share_it() -> None:
     """Means over two episodes, one of which has three trajectories: 0.5, and not 0.75."""
-    turns = [made(0, 0, said((5,) * (turn + 1))) for turn in range(3)]
+    turns = [trajectory_of(0, 0, policy_span((5,) * (turn + 1))) for turn in range(3)]
     turns = [replace(t, plan=replace(t.plan, turn=turn)) for turn, t in enumerate(turns)]
     parts = {value: (PartResult(name="judge", kind="judge", value=value, calls=2, tokens=9),) for value in (0.0, 1.0)}
     task: Any = None
     solved = Episode(task, tuple(turns)).worth(Reward(1.0, parts=parts[1.0]))
-    failed = Episode(task, (made(0, 1, said((6, 7))),)).worth(Reward(0.0, parts=parts[0.0]))
+    failed = Episode(task, (trajectory_of(0, 1, policy_span((6, 7))),)).worth(Reward(0.0, parts=parts[0.0]))
     left_out = Episode(task, tuple(replace(t, plan=replace(t.plan, index=2)) for t in turns))
     trajectories = [t for episode in (solved, failed, left_out.worth(Reward(None))) for t in episode.trajectories]
     values = rollout_metrics(trajectories) | reward_metrics(trajectories)
@@ -191,7 +194,7 @@ def test_an_episodes_reward_is_told_once_however_many_trajectories_share_it() ->
 
 def test_each_domain_has_its_share_of_a_steps_responses_and_one_that_is_missing_has_none() -> None:
     turns = Span("policy", (1,), (-1.0,), 0)
-    trajectories = [made(group, place, turns) for group in range(2) for place in range(2)]
+    trajectories = [trajectory_of(group, place, turns) for group in range(2) for place in range(2)]
     of = {t.plan.example_key: "short" for t in trajectories}
     shares = domain_shares(trajectories, of.__getitem__, {"short", "long"})
     assert shares == {"rollout/domain/long": 0.0, "rollout/domain/short": 1.0}
@@ -258,7 +261,7 @@ def test_records_of_plain_responses_are_whole() -> None:
         def decode(self, tokens: list[int]) -> str:
             return chr(tokens[0] + 60)
 
-    (row,) = rollout_records([made(0, 0, said((5, 6), -0.123456))], TokenTexts(Letters()), "train")
+    (row,) = rollout_records([trajectory_of(0, 0, policy_span((5, 6), -0.123456))], TokenTexts(Letters()), "train")
     assert (row.tokens, row.logprobs, row.ratios, row.mask) == (("A", "B"), (-0.1235, -0.1235), (), ())
 
 
@@ -267,7 +270,9 @@ def test_records_have_entropies_and_the_advantages_that_an_objective_gives_to_to
         def decode(self, tokens: Any, **_: Any) -> str:
             return "".join(chr(97 + token) for token in tokens)
 
-    trajectories = [made(0, place, said((5, 6)), Span("env", (20,)), said((7,))) for place in range(3)]
+    trajectories = [
+        trajectory_of(0, place, policy_span((5, 6)), Span("env", (20,)), policy_span((7,))) for place in range(3)
+    ]
     ones, entropy = torch.ones(3), torch.tensor([0.25, 0.0, 1.23456])
     report = UpdateReport(ratio={0: ones, 1: ones}, weight={0: ones, 1: ones}, entropy={0: entropy, 1: entropy})
     report.token_advantages[1] = torch.tensor([-1.0, 0.0, 2.0])
@@ -282,7 +287,7 @@ def test_columns_are_kept_of_the_groups_that_are_shown() -> None:
         def decode(self, tokens: Any, **_: Any) -> str:
             return "".join(chr(97 + token) for token in tokens)
 
-    given = [made(group, 0, said((5, 6), -0.123456)) for group in (0, 1)]
+    given = [trajectory_of(group, 0, policy_span((5, 6), -0.123456)) for group in (0, 1)]
     first, second = rollout_records(given, TokenTexts(Letters()), "train", shown=lambda group: group == 1)
     assert (first.tokens, first.logprobs, first.ratios, first.mask) == ((), (), (), ())
     assert (second.tokens, second.logprobs) == (("f", "g"), (-0.1235, -0.1235))

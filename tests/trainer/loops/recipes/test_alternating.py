@@ -38,7 +38,7 @@ def judgement(winner: str, whole: bool = True) -> str:
     return "\n".join(["Response A", *lines, "Response B", *(lines if whole else lines[:1]), *end])
 
 
-def said(asked: str, temperature: float, seed: int) -> str:
+def scripted_answer(asked: str, temperature: float, seed: int) -> str:
     """Rubrics and sampled judgements follow from the seed. A greedy judgement follows from the rubric and the answers."""
     if "Winner:" not in asked:
         return WRITTEN[seed % 3] if temperature else GOOD
@@ -55,7 +55,7 @@ def script() -> None:
         results = real(self, requests, progress)
         asked = [self._tokenizer.decode(list(request.prompt_tokens)) for request in requests]
         return [
-            replace(result, text=said(text, request.temperature, request.seed))  # type: ignore[arg-type]
+            replace(result, text=scripted_answer(text, request.temperature, request.seed))  # type: ignore[arg-type]
             for text, request, result in zip(asked, requests, results, strict=True)
         ]
 

@@ -15,7 +15,7 @@ from trainer.memory.forecast import forecast
 from trainer.memory.shape import ModelShape
 
 
-def taken(*held: dict[str, Tensor]) -> int:
+def bytes_of(*held: dict[str, Tensor]) -> int:
     return sum(
         tensor.nbytes for tensors in held for tensor in tensors.values() if tensor.dim()
     )  # without counts of steps
@@ -37,5 +37,5 @@ def test_the_role_that_waits_and_the_ends_of_the_warm_up_take_what_is_forecast(t
     shape = ModelShape.of(model.config.to_dict())
     (process,) = forecast(config, shape, None).processes
     told = {part.label: part.bytes for part in process.parts}
-    assert taken(*roles._waiting.values()) == told["Who waits"]
-    assert taken(*roles._began.values()) == told["Ends of the warm-up"]
+    assert bytes_of(*roles._waiting.values()) == told["Who waits"]
+    assert bytes_of(*roles._began.values()) == told["Ends of the warm-up"]

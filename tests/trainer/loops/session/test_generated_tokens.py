@@ -12,7 +12,7 @@ class Source:
     generated = 0
 
 
-def told(run_dir: Path) -> dict[int, float]:
+def reported_tokens(run_dir: Path) -> dict[int, float]:
     """The tokens by step, as reported last."""
     found = {}
     for event in events_of(run_dir):
@@ -38,9 +38,11 @@ def test_a_run_counts_training_and_evaluation_and_goes_on_from_a_checkpoint_with
 ) -> None:
     whole, broken = whole_and_resumed(small_config(), examples_file, tiny_dir, tmp_path, after=2)
     trained = {step: value for (step, key), value in metrics_of(whole).items() if key == "rollout/tokens"}
-    counted = told(whole)
+    counted = reported_tokens(whole)
     assert counted.keys() == trained.keys() == {1, 2, 3, 4}
     # held-out prompts are answered before the first step and after every second one
     assert [step for step in counted if counted[step] > trained[step] > 0] == [1, 2, 4]
     assert counted[3] == trained[3]
-    assert told(broken) == {step: counted[step] for step in (3, 4)}, "what was told before is stored on the server"
+    assert reported_tokens(broken) == {step: counted[step] for step in (3, 4)}, (
+        "what was told before is stored on the server"
+    )

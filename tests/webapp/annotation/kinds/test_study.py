@@ -33,7 +33,7 @@ def study(lab, people, pairs=6, overlap=1, **fields):
     return make_project(lab, [studied(f"q{n}") for n in range(pairs)], people=people, overlap=overlap, **fields)
 
 
-def seen(person):
+def tasks_of(person):
     """(example, arm) of every task that this person ever had."""
     rows = Assignment.objects.filter(user=person.user).values_list("task__example__key", "task__subject__arm")
     return sorted(rows)
@@ -81,8 +81,8 @@ def test_two_people_share_the_arms_of_every_pair():
             queue.claim(person, project, 2)
             submit_all([person])
     for person in (one, two):
-        assert Counter(key for key, _ in seen(person)) == {f"q{n}": 1 for n in range(6)}
-    assert not set(seen(one)) & set(seen(two))
+        assert Counter(key for key, _ in tasks_of(person)) == {f"q{n}": 1 for n in range(6)}
+    assert not set(tasks_of(one)) & set(tasks_of(two))
     assert not Task.objects.exclude(taken=1).exists()
 
 

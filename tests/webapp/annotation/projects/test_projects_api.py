@@ -15,7 +15,7 @@ def body(version, **changes) -> dict:
     return {"name": "Colours", "kind": "pairwise", "dataset": {"id": version.dataset_id}, **changes}
 
 
-def made(api, version, **changes) -> dict:
+def create_project(api, version, **changes) -> dict:
     response = api.post("/projects", body(version, **changes))
     assert response.status_code == 201, response.content
     task_services.make(response.json()["id"])
@@ -28,7 +28,9 @@ def fields(response) -> set[str]:
 
 
 def test_a_project_is_set_up_opened_and_read_back(api, version):
-    project = made(api, version, overlap=3, settings={"reasons": "required"}, guidelines="Be fair.", open=True)
+    project = create_project(
+        api, version, overlap=3, settings={"reasons": "required"}, guidelines="Be fair.", open=True
+    )
     assert project["state"] == "open"
     found = api.get(f"/projects/{project['id']}").json()
     assert (found["settings"]["reasons"], found["tasks_made"], found["people"]) == ("required", True, 0)
@@ -39,7 +41,7 @@ def test_a_project_is_set_up_opened_and_read_back(api, version):
 
 
 def test_a_dataset_is_chosen_by_name_and_its_newest_version_taken(api, version):
-    assert made(api, version, dataset={"name": "pairs"})["version"]["number"] == 1
+    assert create_project(api, version, dataset={"name": "pairs"})["version"]["number"] == 1
     assert fields(api.post("/projects", body(version, dataset={"name": "nope"}))) == {"dataset"}
     assert fields(api.post("/projects", body(version, dataset={"id": version.dataset_id, "version": 9}))) == {"dataset"}
 
@@ -67,7 +69,7 @@ def test_kinds_come_with_the_schema_of_their_answers(api):
 
 
 def test_states_and_changes(api, version):
-    project = made(api, version)
+    project = create_project(api, version)
     address = f"/projects/{project['id']}"
     assert api.post(f"{address}/state", {"state": "paused"}).status_code == 409
     assert api.post(f"{address}/state", {"state": "open"}).json()["state"] == "open"
@@ -77,7 +79,7 @@ def test_states_and_changes(api, version):
 
 
 def test_people_come_in_are_seen_and_paused(api, team, version):
-    project = made(api, version, open=True)
+    project = create_project(api, version, open=True)
     address = f"/projects/{project['id']}/people"
     added = api.post(address, {"email": "Anna@example.org"})
     assert (added.status_code, added.json()["name"]) == (201, "Anna")
@@ -89,7 +91,7 @@ def test_people_come_in_are_seen_and_paused(api, team, version):
 
 
 def test_a_link_is_shown_once_and_followed_once(api, team, version):
-    project = made(api, version, open=True)
+    project = create_project(api, version, open=True)
     address = f"/projects/{project['id']}/invites"
     link = api.post(address, {"uses": 1, "days": 2}).json()["link"]
     assert "link" not in api.get(address).json()["items"][0]
@@ -103,7 +105,7 @@ def test_a_link_is_shown_once_and_followed_once(api, team, version):
 
 
 def test_tasks_and_their_answers_are_read_and_made_gold(api, team, version):
-    project = made(api, version, open=True)
+    project = create_project(api, version, open=True)
     (seat,) = queue.claim(team.reviewer, Project.objects.get(), hold=1)
     queue.submit(team.reviewer, seat, {"verdict": "compared", "strength": 1}, None, 9)
     address = f"/projects/{project['id']}/tasks"
@@ -123,7 +125,7 @@ def test_tasks_and_their_answers_are_read_and_made_gold(api, team, version):
 
 
 def test_guidelines_and_progress(api, team, version):
-    project = made(api, version, open=True, guidelines="Be fair.")
+    project = create_project(api, version, open=True, guidelines="Be fair.")
     address = f"/projects/{project['id']}"
     assert api.post(f"{address}/guidelines", {"text": "Be quick."}).json()["number"] == 2
     late = api.post(f"{address}/guidelines", {"text": "Be slow.", "base": 1})

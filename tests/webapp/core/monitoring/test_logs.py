@@ -60,7 +60,7 @@ def test_the_web_servers_own_lines_take_the_same_form_and_no_request_is_listed()
 
 
 @pytest.fixture
-def seen():
+def logged_ids():
     """Tasks run immediately. The ids under which they log."""
     ids: list[str] = []
 
@@ -76,17 +76,17 @@ def seen():
     del app.tasks["tests.look"]
 
 
-def test_a_task_logs_under_the_id_of_the_request_that_asked_for_it_and_so_does_the_task_it_asks_for(seen):
+def test_a_task_logs_under_the_id_of_the_request_that_asked_for_it_and_so_does_the_task_it_asks_for(logged_ids):
     asked = current_request_id.set("abc123")
     _send("tests.look", ("tests.look",))
     current_request_id.reset(asked)
-    assert seen == ["abc123", "abc123"]
+    assert logged_ids == ["abc123", "abc123"]
 
 
-def test_what_nobody_asked_for_has_an_id_of_its_own_and_leaves_none_behind(seen):
+def test_what_nobody_asked_for_has_an_id_of_its_own_and_leaves_none_behind(logged_ids):
     app.tasks["tests.look"].apply()
     app.tasks["tests.look"].apply()
-    assert len(set(seen)) == 2 and "-" not in seen
+    assert len(set(logged_ids)) == 2 and "-" not in logged_ids
     assert current_request_id.get() == "-"
 
 

@@ -82,7 +82,7 @@ def test_a_file_that_shrinks_breaks_the_download_instead_of_lying(folder):
         whole(download)
 
 
-def asked(download, **headers):
+def get_download(download, **headers):
     response: Any = archive.respond(RequestFactory().get("/", headers=headers), download)
     content = b"".join(response.streaming_content) if response.streaming else response.content
     return response, content
@@ -95,7 +95,7 @@ def asked(download, **headers):
 def test_a_range_is_answered_with_206(folder, wanted, first, last):
     download = archive.of_folder(folder, "m")
     content = whole(download)
-    response, part = asked(download, Range=wanted)
+    response, part = get_download(download, Range=wanted)
     assert response.status_code == 206 and part == content[first:last]
     start = first % len(content)
     assert response["Content-Range"] == f"bytes {start}-{start + len(part) - 1}/{len(content)}"
@@ -104,22 +104,22 @@ def test_a_range_is_answered_with_206(folder, wanted, first, last):
 
 @pytest.mark.parametrize("wanted", ["bytes=1-2,4-5", "items=0-1", "bytes=-", "bytes=x-"])
 def test_what_cannot_be_read_as_one_range_gets_the_whole(folder, wanted):
-    response, content = asked(archive.of_folder(folder, "m"), Range=wanted)
+    response, content = get_download(archive.of_folder(folder, "m"), Range=wanted)
     assert response.status_code == 200 and len(content) == int(response["Content-Length"])
 
 
 @pytest.mark.parametrize("wanted", ["bytes=99999999999-", "bytes=5-4", "bytes=-0"])
 def test_a_range_beyond_the_end_is_refused(folder, wanted):
     download = archive.of_folder(folder, "m")
-    response, _ = asked(download, Range=wanted)
+    response, _ = get_download(download, Range=wanted)
     assert response.status_code == 416 and response["Content-Range"] == f"bytes */{download.length}"
 
 
 def test_a_download_that_changed_meanwhile_begins_anew(folder):
-    tag = asked(archive.of_folder(folder, "m"))[0]["ETag"]
-    assert asked(archive.of_folder(folder, "m"), Range="bytes=5-", **{"If-Range": tag})[0].status_code == 206
+    tag = get_download(archive.of_folder(folder, "m"))[0]["ETag"]
+    assert get_download(archive.of_folder(folder, "m"), Range="bytes=5-", **{"If-Range": tag})[0].status_code == 206
     (folder / "even").write_bytes(b"y" * 512)
-    assert asked(archive.of_folder(folder, "m"), Range="bytes=5-", **{"If-Range": tag})[0].status_code == 200
+    assert get_download(archive.of_folder(folder, "m"), Range="bytes=5-", **{"If-Range": tag})[0].status_code == 200
 
 
 def test_what_cannot_be_read_at_all_is_told_before_anything_is_sent():

@@ -55,7 +55,7 @@ CRITERIA = [
 ]
 
 
-def made(team, **extra):
+def example_version(team, **extra):
     dataset = Dataset.objects.create(workspace=team.workspace, name="Sky")
     records = [Example.model_validate(full(f"e{i}", rubric={"criteria": CRITERIA}, **extra)) for i in range(2)]
     bare = Example.model_validate({"key": "bare", "prompt": [{"role": "user", "content": "?"}]})
@@ -68,7 +68,7 @@ def rows(version, format, **options):
 
 @pytest.mark.slow
 def test_the_library_itself_reads_tasks_rubrics_and_the_rows_of_nemo_gym(team, tmp_path):
-    version = made(team)
+    version = example_version(team)
     lines = file_of(version, "verifiers").splitlines()[:2]
     (tmp_path / "verifiers.jsonl").write_bytes(b"\n".join(lines) + b"\n")
     (tmp_path / "nemo_gym.jsonl").write_bytes(file_of(version, "nemo_gym"))
@@ -87,7 +87,7 @@ def test_the_library_itself_reads_tasks_rubrics_and_the_rows_of_nemo_gym(team, t
 
 
 def test_a_criterion_that_costs_points_is_asked_for_the_other_answer(team):
-    version = made(team)
+    version = example_version(team)
     [first, second, third] = json.loads(rows(version, "verifiers")[0]["info"])["criteria"]
     assert (first["name"], first["weight"], "choices" in first) == ("c1", 5, False)
     assert (second["weight"], second["choices"], json.loads(third["verifier"])["name"]) == (
@@ -103,7 +103,7 @@ def test_a_criterion_that_costs_points_is_asked_for_the_other_answer(team):
 
 
 def test_what_is_said_otherwise_is_counted(team, api):
-    version = made(team)
+    version = example_version(team)
     turned, judged = stream.says_otherwise(REGISTRY["verifiers"], version)
     assert turned.startswith("2 examples with a criterion that costs points") and judged.startswith("2 examples")
     assert stream.says_otherwise(REGISTRY["trl_rl"], version) == []
@@ -114,7 +114,7 @@ def test_what_is_said_otherwise_is_counted(team, api):
 
 @pytest.mark.parametrize("format", ["verifiers", "nemo_gym"])
 def test_a_rubric_comes_back_without_the_column_too(team, import_rows, format):
-    version = made(team)
+    version = example_version(team)
     job = import_rows(rows(version, format, extras=False)[:2], name="Back")
     assert job.rejected == []
     examples = [each.example.record for each in job.version.members.order_by("position")]

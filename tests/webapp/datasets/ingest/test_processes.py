@@ -54,7 +54,7 @@ def children(started, monkeypatch):
     return started
 
 
-def told(ready):
+def comparable(ready):
     columns = {name: (column.numbers.tobytes(), column.values) for name, column in ready.columns.items()}
     texts = ready.texts.to_pylist()
     return ready.place, ready.lines, ready.keys, ready.digests, ready.wide, ready.narrow, columns, texts, ready.problems
@@ -67,7 +67,7 @@ def test_one_that_is_forked_reads_what_one_that_is_started_would_and_ends_as_it_
         with start() as process:
             processes._send(process.stdin, (asked, False, processes.MEMORY))
             whole.append(
-                (told(processes._received(process.stdout)), processes._received(process.stdout), process.wait(60))
+                (comparable(processes._received(process.stdout)), processes._received(process.stdout), process.wait(60))
             )
         with start() as process:
             process.kill()
@@ -83,7 +83,7 @@ def test_readers_are_forked_from_a_new_process_when_the_first_one_has_ended(read
     reader_processes._fork_server[0].shutdown(socket.SHUT_RDWR)  # it ends as if its other end were closed
     with reader_processes.start() as process:
         processes._send(process.stdin, (asked, False, processes.MEMORY))
-        assert told(processes._received(process.stdout))[1] == [1]
+        assert comparable(processes._received(process.stdout))[1] == [1]
 
 
 def test_another_process_reads_what_this_one_would(reader):
@@ -92,7 +92,7 @@ def test_another_process_reads_what_this_one_would(reader):
     asked = reader(lines)
     here, there = list(asked.ready(None)), list(processes.ready(asked, None))
     assert [ready.place.count for ready in here] == [ROWS, ROWS, 5]
-    assert list(map(told, there)) == list(map(told, here))
+    assert list(map(comparable, there)) == list(map(comparable, here))
     assert [problem.line for ready in there for problem in ready.problems] == [8, ROWS + 2]
 
 

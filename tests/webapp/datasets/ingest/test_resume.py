@@ -26,7 +26,7 @@ def listed(version):
     return list(VersionMember.objects.filter(version=version).order_by("position").values_list("example__digest"))
 
 
-def told(job):
+def import_outcome(job):
     version = job.version
     return job.counts, job.rejected, job.rejected_count, job.rows_done, version.digest, version.facets, listed(version)
 
@@ -71,7 +71,7 @@ def test_a_killed_import_goes_on_behind_its_last_batch(killed, converted, import
     assert job.state == ImportJob.State.FINISHED, job.error
     assert converted == list(range(taken + 1, ROWS + 1))
     whole = import_rows(content, name="whole", keep_good=True)
-    assert told(job) == told(whole)
+    assert import_outcome(job) == import_outcome(whole)
     assert job.rejected_count == 3 + 8  # of the ten keys that occur twice, two are in a refused line
     first = queries.examples(job.version, Filters(), limit=3).items
     assert [each.example.key for each in first] == ["e0", "e1", "e2"]

@@ -29,7 +29,7 @@ def record(key, prompt, split):
 
 
 @pytest.fixture
-def made(team):
+def version_of_pairs(team):
     """A version of these (prompt, side) pairs."""
 
     def make(*rows, name="near"):
@@ -48,28 +48,30 @@ def asked(monkeypatch):
     return found
 
 
-def test_what_is_nearly_the_same_is_found_and_what_is_the_same_is_left_to_the_other_search(made):
+def test_what_is_nearly_the_same_is_found_and_what_is_the_same_is_left_to_the_other_search(version_of_pairs):
     rows = [(text(n), "train") for n in range(6)]
     rows += [(f"{text(1)} please", "heldout"), (f"so {text(4)}", "heldout"), (text(9), "heldout")]
-    version = made(*rows, (text(2).upper(), "train"), (f"So  {text(4)}", "heldout"))
+    version = version_of_pairs(*rows, (text(2).upper(), "train"), (f"So  {text(4)}", "heldout"))
     found = near_leak_search.search(version, version)
     assert (found["prompts"], found["examples"]) == (2, 3), "k7 and k10 ask the same"
     assert [(each["key"], each["trained"]["key"]) for each in found["shown"]] == [("k6", "k1"), ("k7", "k4")]
     assert all(0.8 <= each["similarity"] <= 1 for each in found["shown"])
-    exact = made((text(1), "train"), (text(2), "train"), name="exact")
-    held = made((text(1), "heldout"), (f"{text(2)} please", "heldout"), name="held")
+    exact = version_of_pairs((text(1), "train"), (text(2), "train"), name="exact")
+    held = version_of_pairs((text(1), "heldout"), (f"{text(2)} please", "heldout"), name="held")
     assert near_leak_search.search(exact, held)["prompts"] == 1
-    trains = made((f"{text(2)} please", "train"), (text(7), None), name="trains")
+    trains = version_of_pairs((f"{text(2)} please", "train"), (text(7), None), name="trains")
     assert (
         near_leak_search.search(exact, trains)["prompts"] == 0
         and near_leak_search.search(exact, trains, "")["prompts"] == 1
     )
-    assert near_leak_search.search(trains, made((f"{text(7)} now", "heldout"), name="unsided"))["prompts"] == 1
+    assert (
+        near_leak_search.search(trains, version_of_pairs((f"{text(7)} now", "heldout"), name="unsided"))["prompts"] == 1
+    )
 
 
-def test_blocks_change_nothing_but_memory(made, monkeypatch):
+def test_blocks_change_nothing_but_memory(version_of_pairs, monkeypatch):
     rows = [(text(n), "train") for n in range(60)] + [(f"{text(n)} please", "heldout") for n in range(40, 100)]
-    version = made(*rows)
+    version = version_of_pairs(*rows)
     whole = near_leak_search.search(version, version)
     assert whole["prompts"] == 20
 
@@ -87,8 +89,8 @@ def test_blocks_change_nothing_but_memory(made, monkeypatch):
     assert found == whole and small < large
 
 
-def test_pages_and_api_say_that_nobody_knows_yet_then_what_was_found(team, made, asked, as_researcher, api):
-    version = made((text(1), "train"), (f"{text(1)} please", "heldout"), (text(2), "heldout"))
+def test_pages_and_api_say_that_nobody_knows_yet_then_what_was_found(team, version_of_pairs, asked, as_researcher, api):
+    version = version_of_pairs((text(1), "train"), (f"{text(1)} please", "heldout"), (text(2), "heldout"))
     assert asked == [(version.pk, version.pk, "heldout")], "asked for when the version was made"
     page = f"/datasets/{version.dataset_id}/versions/{version.number}"
     assert "not known yet" in page_html(as_researcher.get(page))
@@ -105,8 +107,8 @@ def test_pages_and_api_say_that_nobody_knows_yet_then_what_was_found(team, made,
     assert LeakSearch.objects.count() == 1
 
 
-def test_a_derived_version_is_searched_and_its_job_tells(team, made, asked, as_researcher):
-    version = made((text(1), "train"), (f"{text(1)} please", "heldout"), (text(2), "heldout"))
+def test_a_derived_version_is_searched_and_its_job_tells(team, version_of_pairs, asked, as_researcher):
+    version = version_of_pairs((text(1), "train"), (f"{text(1)} please", "heldout"), (text(2), "heldout"))
     job = curating.derive(team.researcher, version, parse({"q": "quick2"}), keep=False)
     runner.run(job.pk)
     derived = CurationJob.objects.get(pk=job.pk).made
@@ -125,18 +127,18 @@ def test_an_import_tells_once_it_is_known(import_rows, asked, as_researcher):
     assert "nearly the same as one that is trained on" in page_html(as_researcher.get(f"/imports/{job.pk}"))
 
 
-def test_nothing_is_asked_where_one_side_is_empty_and_what_is_gone_is_nobodys(made, asked, team):
-    version = made((text(1), "train"), (text(2), "train"))
+def test_nothing_is_asked_where_one_side_is_empty_and_what_is_gone_is_nobodys(version_of_pairs, asked, team):
+    version = version_of_pairs((text(1), "train"), (text(2), "train"))
     assert near_leaks_of([VersionPair(version, version)]) == [] == asked
-    both = made((text(1), "train"), (f"{text(1)} please", "heldout"), name="both")
+    both = version_of_pairs((text(1), "train"), (f"{text(1)} please", "heldout"), name="both")
     both.dataset.delete()
     near_leak_search.look(*asked[0])
     assert not LeakSearch.objects.exists()
 
 
-def test_one_query_tells_of_any_number_of_pairs(made, asked, django_assert_num_queries):
-    first = made((text(1), "train"), (f"{text(1)} please", "heldout"))
-    others = [made((f"{text(1)} {n}", "heldout"), name=f"other {n}") for n in range(3)]
+def test_one_query_tells_of_any_number_of_pairs(version_of_pairs, asked, django_assert_num_queries):
+    first = version_of_pairs((text(1), "train"), (f"{text(1)} please", "heldout"))
+    others = [version_of_pairs((f"{text(1)} {n}", "heldout"), name=f"other {n}") for n in range(3)]
     near_leak_search.look(first.pk, others[1].pk, "heldout")
     with django_assert_num_queries(1):
         found = near_leaks_of([VersionPair(first, other) for other in others])

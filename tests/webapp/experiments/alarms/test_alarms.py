@@ -19,7 +19,7 @@ from webapp.experiments.people import human_grades
 from webapp.webhooks.models import Delivery, Webhook
 
 
-def told(process, step: int = 7, **changes) -> dict:
+def alarm_event(process, step: int = 7, **changes) -> dict:
     plain = {"signal": "flattery", "since": 6, "share": 0.5, "before": 0.01, "paid": 4.5}
     more = {"part": "rubric", "criterion": "Is polite", "places": [{"group": 0, "index": 1}, {"group": 0, "index": 0}]}
     return process.event("alarm", step, **(plain | more | changes))
@@ -33,7 +33,7 @@ def alarmed(trainer, run):
         judged_response(0, response="Great question! Red"),
         judged_response(1, response="What a brilliant question! Blue"),
     ]
-    sent = trainer.post(trainer.event("rollouts", 7, rollouts=rows), told(trainer))
+    sent = trainer.post(trainer.event("rollouts", 7, rollouts=rows), alarm_event(trainer))
     assert sent.status_code == 200, sent.content
     run.refresh_from_db()
     return run
@@ -54,8 +54,11 @@ def test_an_alarm_is_stored_with_all_it_says(alarmed):
 
 
 def test_a_repeat_replaces_an_alarm_and_another_stands_beside_it(trainer, alarmed):
-    trainer.post(told(trainer, step=8, share=0.75))
-    trainer.post(told(trainer, signal="phrase", subject="so to say"), told(trainer, signal="phrase", subject="indeed"))
+    trainer.post(alarm_event(trainer, step=8, share=0.75))
+    trainer.post(
+        alarm_event(trainer, signal="phrase", subject="so to say"),
+        alarm_event(trainer, signal="phrase", subject="indeed"),
+    )
     rows = RunAlarm.objects.filter(run=alarmed).order_by("id")
     assert [(row.signal, row.subject, row.step) for row in rows] == [
         ("flattery", "", 8),
@@ -67,8 +70,8 @@ def test_a_repeat_replaces_an_alarm_and_another_stands_beside_it(trainer, alarme
 
 def test_each_role_of_a_run_has_alarms_of_its_own(trainer, run, as_researcher):
     roles = ("judge", "writer", "")
-    trainer.post(*(told(trainer, signal="phrase", subject="indeed", role=role) for role in roles))
-    trainer.post(told(trainer, signal="phrase", subject="indeed", role="judge", share=0.75))
+    trainer.post(*(alarm_event(trainer, signal="phrase", subject="indeed", role=role) for role in roles))
+    trainer.post(alarm_event(trainer, signal="phrase", subject="indeed", role="judge", share=0.75))
     gap: dict[str, Any] = {
         "signal": "held_out",
         "role": "writer",
@@ -78,7 +81,7 @@ def test_each_role_of_a_run_has_alarms_of_its_own(trainer, run, as_researcher):
         "paid": None,
         "places": [],
     }
-    trainer.post(told(trainer, part="choice", **gap))
+    trainer.post(alarm_event(trainer, part="choice", **gap))
     found = as_researcher.get(f"/api/v1/runs/{run.pk}/alarms").json()["items"]
     phrases = {each["role"]: each for each in found if each["signal"] == "phrase"}
     assert set(phrases) == set(roles) and phrases["judge"]["share"] == 0.75
@@ -92,7 +95,7 @@ def test_each_role_of_a_run_has_alarms_of_its_own(trainer, run, as_researcher):
 
 
 def test_a_delivery_twice_is_one_alarm(trainer, run):
-    event = told(trainer)
+    event = alarm_event(trainer)
     for _ in range(2):
         assert trainer.post(event).status_code == 200
     assert RunAlarm.objects.count() == 1
@@ -100,8 +103,8 @@ def test_a_delivery_twice_is_one_alarm(trainer, run):
 
 def test_an_alarm_is_announced_once(trainer, run, team):
     Webhook.objects.create(workspace=team.workspace, url="https://example.org", events=["run.alarm"], secret="s")
-    trainer.post(told(trainer))
-    trainer.post(told(trainer, step=9))
+    trainer.post(alarm_event(trainer))
+    trainer.post(alarm_event(trainer, step=9))
     [sent] = Delivery.objects.all()
     facts = sent.payload.get("data", sent.payload)
     assert (facts["run"], facts["signal"], facts["step"], facts["part"]) == (run.pk, "flattery", 7, "rubric")
@@ -109,7 +112,7 @@ def test_an_alarm_is_announced_once(trainer, run, team):
 
 @pytest.mark.parametrize("changes", [{"share": 1.5}, {"signal": ""}, {"places": [{"group": -1, "index": 0}]}])
 def test_an_alarm_that_cannot_be_is_refused(trainer, changes):
-    assert trainer.post(told(trainer, **changes)).status_code == 422
+    assert trainer.post(alarm_event(trainer, **changes)).status_code == 422
     assert not RunAlarm.objects.exists()
 
 
@@ -121,7 +124,7 @@ def test_the_page_shows_it_with_its_responses_and_escapes_them(trainer, alarmed,
         and "What a brilliant question! Blue" in page
     )
     assert f"/runs/{alarmed.pk}/rollouts?step=7&amp;group=0" in page and "Send to annotation" in page
-    trainer.post(told(trainer, signal="phrase", subject="<script>alert(1)</script>"))
+    trainer.post(alarm_event(trainer, signal="phrase", subject="<script>alert(1)</script>"))
     part = page_html(as_researcher.get(f"/runs/{alarmed.pk}/alarms"))
     assert "2 signs" in part and "&lt;script&gt;" in part and "<script>" not in part
     assert as_outsider.get(f"/runs/{alarmed.pk}/alarms").status_code == 404
@@ -131,7 +134,7 @@ def test_steps_that_teach_nothing_are_no_sign_of_gaming(trainer, alarmed, team, 
     Webhook.objects.create(workspace=team.workspace, url="https://example.org", events=["run.alarm"], secret="s")
     flat = {"signal": "flat", "subject": "solved", "since": 8, "share": 1.0, "before": 0.2, "paid": None}
     flat |= {"part": "", "criterion": "", "places": []}
-    trainer.post(told(trainer, step=12, **flat))
+    trainer.post(alarm_event(trainer, step=12, **flat))
     page = page_html(as_researcher.get(f"/runs/{alarmed.pk}"))
     assert "2 alarms" in page and "Nothing to learn: the prompts are solved" in page and "Flattery" in page
     assert "In steps 8 to 12 all responses to each prompt had the same reward" in page
@@ -160,7 +163,7 @@ def test_steps_that_teach_nothing_are_no_sign_of_gaming(trainer, alarmed, team, 
 )
 def test_a_run_that_learns_badly_says_how_and_what_to_do(trainer, run, as_researcher, signal, subject, concern, words):
     facts = {"subject": subject, "paid": None, "part": "", "criterion": "", "places": [], "before": 0.4}
-    trainer.post(told(trainer, signal=signal, share=0.05, value=0.02, usual=0.4, **facts | {"since": 5}))
+    trainer.post(alarm_event(trainer, signal=signal, share=0.05, value=0.02, usual=0.4, **facts | {"since": 5}))
     RunAlarm.objects.update(time=timezone.now())
     page = page_html(as_researcher.get(f"/runs/{run.pk}"))
     assert "1 sign that the run learns badly" in page and "In steps 5 to 7" in page and words in page
@@ -184,7 +187,7 @@ def test_a_reviewer_sees_it_and_cannot_send_it(alarmed, team):
 
 
 def test_a_response_that_is_gone_is_said_to_be(trainer, run, as_researcher):
-    trainer.post(told(trainer))
+    trainer.post(alarm_event(trainer))
     assert "The response is no longer stored." in page_html(as_researcher.get(f"/runs/{run.pk}"))
 
 
@@ -215,7 +218,7 @@ def test_a_response_without_criteria_says_why_nobody_can_be_asked(trainer, run, 
     give_rubrics(run_member(run), run)
     trainer.post(
         trainer.event("rollouts", 7, rollouts=[judged_response(0, criteria=[]), judged_response(1, criteria=[])]),
-        told(trainer),
+        alarm_event(trainer),
     )
     services.ask(team.researcher, run, RunAlarm.objects.get())
     human_grades.ask(run.pk)
@@ -244,5 +247,5 @@ def test_more_alarms_ask_the_database_no_more(trainer, alarmed):
         return len(caught)
 
     before = queries()
-    trainer.post(*(told(trainer, signal="phrase", subject=f"phrase {n}", step=7 + n) for n in range(8)))
+    trainer.post(*(alarm_event(trainer, signal="phrase", subject=f"phrase {n}", step=7 + n) for n in range(8)))
     assert queries() == before == 3

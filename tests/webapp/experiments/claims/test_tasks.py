@@ -48,7 +48,7 @@ def ask(team):
 
 
 @pytest.fixture
-def made(settings):
+def run_job(settings):
     """The work of a job's process: it sends the examples and leaves a model."""
 
     def _made(job: WeightsJob, examples=None, leaves=True, count=None) -> None:
@@ -76,14 +76,14 @@ def write_model(folder) -> None:
     (folder / "chat_template.jinja").write_text("{{ messages }}")
 
 
-def test_one_click_makes_the_task_and_then_launches_the_runs(team, ask, made):
+def test_one_click_makes_the_task_and_then_launches_the_runs(team, ask, run_job):
     study = ask()
     assert (study.state, Run.objects.count()) == ("waiting", 0)
     job = WeightsJob.objects.get()
     assert (job.kind, job.params, job.state) == ("task", {"task": "faults", "wanted": 4}, "queued")
     claims.begin(study.pk)  # a message that came too early
     assert not Run.objects.exists()
-    made(job)
+    run_job(job)
     assert job.state == "finished", job.problem
     claims.begin(study.pk)
     claims.begin(study.pk)  # and one that came twice
@@ -96,10 +96,10 @@ def test_one_click_makes_the_task_and_then_launches_the_runs(team, ask, made):
     assert {run.config["steps"] for run in Run.objects.all()} == {4}
 
 
-def test_what_was_made_says_where_it_comes_from(team, ask, made):
+def test_what_was_made_says_where_it_comes_from(team, ask, run_job):
     ask()
     job = WeightsJob.objects.get()
-    made(job)
+    run_job(job)
     version, model = DatasetVersion.objects.get(), RegisteredModel.objects.get()
     assert version.lineage == {"from": "claim", "task": "faults", "job": job.pk}
     assert "faults" in describe(version.lineage)[0] and "rationale" in version.dataset.description
@@ -111,11 +111,11 @@ def test_what_was_made_says_where_it_comes_from(team, ask, made):
     assert [row.pk for row in found.rows("version")] == [version.pk]
 
 
-def test_rubric_writers_start_from_nothing_too(ask, made):
+def test_rubric_writers_start_from_nothing_too(ask, run_job):
     study = ask(plan="mams", config=None)
     job = WeightsJob.objects.get()
     assert job.params == {"task": "rubrics", "wanted": 4}
-    made(job, [*rubrics.examples()[:200], *rubrics.examples()[-96:]])
+    run_job(job, [*rubrics.examples()[:200], *rubrics.examples()[-96:]])
     assert job.state == "finished", job.problem
     claims.begin(study.pk)
     study.refresh_from_db()
@@ -123,9 +123,9 @@ def test_rubric_writers_start_from_nothing_too(ask, made):
     assert {run.recipe for run in Run.objects.all()} == {"rubric_writer"}
 
 
-def test_a_task_that_is_there_is_found_again(team, ask, made):
+def test_a_task_that_is_there_is_found_again(team, ask, run_job):
     first = ask()
-    made(WeightsJob.objects.get())
+    run_job(WeightsJob.objects.get())
     claims.begin(first.pk)
     second = ask(team.owner, seeds=3)
     assert second.state == "launched" and second.runs.count() == 6
@@ -144,11 +144,11 @@ def test_two_claims_of_one_task_share_it(ask):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_clicks_at_one_moment_make_one_task_and_with_one_key_one_study(team, ask, made):
+def test_clicks_at_one_moment_make_one_task_and_with_one_key_one_study(team, ask, run_job):
     found = concurrently([lambda: ask(key="k")] * 6 + [ask] * 6)
     assert len({study.pk for study in found[:6]}) == 1 and ClaimStudy.objects.count() == 7
     assert (ClaimTask.objects.count(), WeightsJob.objects.count()) == (1, 1)
-    made(WeightsJob.objects.get())
+    run_job(WeightsJob.objects.get())
     waiting = list(ClaimStudy.objects.values_list("pk", flat=True))
     concurrently([lambda pk=pk: claims.begin(pk) for pk in waiting * 2])
     assert set(ClaimStudy.objects.values_list("state", flat=True)) == {"launched"}
@@ -157,10 +157,10 @@ def test_clicks_at_one_moment_make_one_task_and_with_one_key_one_study(team, ask
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_click_while_the_job_ends_waits_for_nobody(team, ask, made):
+def test_a_click_while_the_job_ends_waits_for_nobody(team, ask, run_job):
     ask()
     job = WeightsJob.objects.get()
-    results = concurrently([lambda: made(job), *[ask] * 5])
+    results = concurrently([lambda: run_job(job), *[ask] * 5])
     assert len(results) == 6
     job.refresh_from_db()
     assert job.state == "finished" and job.attempt == 1
@@ -176,20 +176,20 @@ def test_a_click_while_the_job_ends_waits_for_nobody(team, ask, made):
         ({"examples": []}, "0 examples have come"),
     ],
 )
-def test_nothing_is_entered_by_half(ask, made, given, said):
+def test_nothing_is_entered_by_half(ask, run_job, given, said):
     study = ask()
     job = WeightsJob.objects.get()
-    made(job, **given)
+    run_job(job, **given)
     assert job.state == "failed" and said in job.problem
     assert not Dataset.objects.exists() and not RegisteredModel.objects.exists()
     study.refresh_from_db()
     assert study.state == "waiting" and claims.standing_of(study).over and claims.standing_of(study).making == job
 
 
-def test_what_failed_is_tried_again_from_the_page(team, as_researcher, ask, made):
+def test_what_failed_is_tried_again_from_the_page(team, as_researcher, ask, run_job):
     study = ask()
     job = WeightsJob.objects.get()
-    made(job, leaves=False)
+    run_job(job, leaves=False)
     page = page_html(as_researcher.get(f"/experiments/claims/{study.pk}"))
     assert "is not on this server" in page and "Try again</button>" in page and "every 3s" not in page
     assert "Try again</button>" not in page_html(browser(team.reviewer).get(f"/experiments/claims/{study.pk}"))
@@ -201,9 +201,9 @@ def test_what_failed_is_tried_again_from_the_page(team, as_researcher, ask, made
     assert "4 runs start when its task is made" in page and "every 3s" in page and "Try again</button>" not in page
 
 
-def test_a_task_whose_data_were_deleted_is_made_again(team, ask, made):
+def test_a_task_whose_data_were_deleted_is_made_again(team, ask, run_job):
     study = ask()
-    made(WeightsJob.objects.get())
+    run_job(WeightsJob.objects.get())
     version = DatasetVersion.objects.get()
     version.dataset.delete()
     claims.begin(study.pk)
@@ -212,32 +212,32 @@ def test_a_task_whose_data_were_deleted_is_made_again(team, ask, made):
     claims.again(team.researcher, study)
     job = WeightsJob.objects.get()
     assert (job.state, job.attempt) == ("queued", 2) and not WeightsResult.objects.exists()
-    made(job)
+    run_job(job)
     claims.begin(study.pk)
     assert Run.objects.count() == 4 and RegisteredModel.objects.count() == 1
 
 
-def test_names_that_are_taken_get_a_number(team, ask, made):
+def test_names_that_are_taken_get_a_number(team, ask, run_job):
     Dataset.objects.create(workspace=team.workspace, name="claim-faults")
     RegisteredModel.objects.create(workspace=team.workspace, name="claim-faults", source="hub", path="o/m")
     ask()
-    made(WeightsJob.objects.get())
+    run_job(WeightsJob.objects.get())
     assert ClaimTask.objects.get().version.dataset.name == "claim-faults-2"
     assert ClaimTask.objects.get().model.name == "claim-faults-2"
 
 
-def test_a_closed_account_launches_nothing(team, ask, made):
+def test_a_closed_account_launches_nothing(team, ask, run_job):
     study = ask()
-    made(WeightsJob.objects.get())
+    run_job(WeightsJob.objects.get())
     close(team.researcher.user, by="the directory")
     claims.begin(study.pk)
     study.refresh_from_db()
     assert study.state == "refused" and "no longer allowed to launch" in study.problem and not Run.objects.exists()
 
 
-def test_who_left_launches_nothing(team, ask, made):
+def test_who_left_launches_nothing(team, ask, run_job):
     study = ask()
-    made(WeightsJob.objects.get())
+    run_job(WeightsJob.objects.get())
     listen(team.owner)
     Membership.objects.filter(pk=team.researcher.pk).update(role="annotator")
     claims.begin(study.pk)
@@ -251,11 +251,11 @@ def test_who_left_launches_nothing(team, ask, made):
     assert "is no longer allowed to launch anything here" in page and "could not be launched" in page
 
 
-def test_a_task_is_entered_in_the_name_of_somebody_who_may(team, ask, made):
+def test_a_task_is_entered_in_the_name_of_somebody_who_may(team, ask, run_job):
     ask()
     Membership.objects.filter(pk=team.researcher.pk).update(role="annotator")
     job = WeightsJob.objects.get()
-    made(job)
+    run_job(job)
     assert job.state == "failed" and "The people who asked" in job.problem
     other = ask(team.owner)
     job.refresh_from_db()
@@ -263,7 +263,7 @@ def test_a_task_is_entered_in_the_name_of_somebody_who_may(team, ask, made):
     WeightsResult.objects.all().delete()
     WeightsJob.objects.update(acked=0, done=0)
     job.refresh_from_db()
-    made(job)
+    run_job(job)
     claims.begin(other.pk)
     assert Run.objects.count() == 4
 
@@ -294,7 +294,7 @@ def test_data_without_a_model_are_told(team, ask):
     assert [problem.path for problem in caught.value.problems] == ["dataset"]
 
 
-def test_the_form_starts_with_nothing_here(team, as_researcher, made):
+def test_the_form_starts_with_nothing_here(team, as_researcher, run_job):
     page = page_html(as_researcher.get(FORM))
     assert "Create its task and start" in page and "No dataset yet" in page
     shared = '{"steps": 4, "data": {"form": "lines"}, "reward": {"matcher": "words"}}'
@@ -306,7 +306,7 @@ def test_the_form_starts_with_nothing_here(team, as_researcher, made):
     page = page_html(as_researcher.get(answer.url))
     assert "Its 4 runs start when its task is made" in page and 'data-follow="weights_job-' in page
     assert "Its task is being made" in page_html(as_researcher.get("/experiments/claims"))
-    made(WeightsJob.objects.get())
+    run_job(WeightsJob.objects.get())
     claims.begin(study.pk)
     page = page_html(as_researcher.get(FORM))
     assert "Start with its task" in page and "claim-faults v1" in page
@@ -332,14 +332,14 @@ def test_a_claim_about_given_data_offers_no_task(as_researcher):
     assert "Create its task" not in page
 
 
-def test_the_api_makes_the_task_too(team, api, made):
+def test_the_api_makes_the_task_too(team, api, run_job):
     answer = api.post("/claims", {"plan": "rationale", "seeds": 2, "config": STEPS})
     assert answer.status_code == 201
     told, job = answer.json(), WeightsJob.objects.get()
     assert told["state"] == "waiting" and told["making"]["job"] == job.pk and told["table"] == []
     planned = claims.standing_of(ClaimStudy.objects.get()).planned
     assert planned > 0 and [told["runs"], api.get("/claims").json()["items"][0]["runs"]] == [planned] * 2
-    made(job, leaves=False)
+    run_job(job, leaves=False)
     told = api.get(f"/claims/{told['id']}").json()
     assert told["making"]["state"] == "failed" and "is not on this server" in told["making"]["problem"]
     again = api.post(f"/claims/{told['id']}/again", {})
@@ -347,7 +347,7 @@ def test_the_api_makes_the_task_too(team, api, made):
     assert api.post("/claims", {"plan": "rationale", "model": "m"}).json()["error"]["fields"][0]["path"] == "dataset"
 
 
-def test_how_far_teaching_is_stands_on_the_page_and_in_the_api(as_researcher, api, ask, made):
+def test_how_far_teaching_is_stands_on_the_page_and_in_the_api(as_researcher, api, ask, run_job):
     study, job = ask(), WeightsJob.objects.get()
     WeightsJob.objects.filter(pk=job.pk).update(state="starting", ray_job_id=f"weights-{job.pk}-1")
     process = Process(job)
@@ -366,9 +366,9 @@ def test_how_far_teaching_is_stands_on_the_page_and_in_the_api(as_researcher, ap
     assert api.get(f"/claims/{study.pk}").json()["making"]["steps"] is None
 
 
-def test_upkeep_launches_what_a_lost_message_left(team, ask, made, monkeypatch):
+def test_upkeep_launches_what_a_lost_message_left(team, ask, run_job, monkeypatch):
     study = ask()
-    made(WeightsJob.objects.get())
+    run_job(WeightsJob.objects.get())
     claims.watch()
     study.refresh_from_db()
     assert study.state == "launched"

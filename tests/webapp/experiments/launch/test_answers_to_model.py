@@ -26,7 +26,7 @@ def project(team):
     return compared(team, 8)
 
 
-def said(response) -> str:
+def page_messages(response) -> str:
     return " ".join(message.message for message in get_messages(response.wsgi_request))
 
 
@@ -61,13 +61,13 @@ def test_too_few_answers_are_not_enough(team, as_researcher, model):  # noqa: F8
     project = compared(team, 7)
     assert answers_to_model.ready(team.workspace.pk) == []
     response = as_researcher.post(f"/projects/{project.pk}/train")
-    assert "8 answers or more" in said(response) and not Run.objects.exists()
+    assert "8 answers or more" in page_messages(response) and not Run.objects.exists()
     assert not project.publications.exists()
 
 
 def test_without_a_model_it_says_what_is_missing(team, as_researcher, project):
     RegisteredModel.objects.create(workspace=team.workspace, name="trained", source="run", path="/x")
-    assert "no model that a run could begin with" in said(as_researcher.post(f"/projects/{project.pk}/train"))
+    assert "no model that a run could begin with" in page_messages(as_researcher.post(f"/projects/{project.pk}/train"))
     assert not Run.objects.exists()
 
 

@@ -80,7 +80,7 @@ def use_of(team, config=JUDGED):
     return expected.judges(team.workspace.pk, "policy", resolve("policy", config))
 
 
-def asked(launch, version, *, tokens=3200, money="0", calls=32, steps=4) -> Run:
+def judged_run(launch, version, *, tokens=3200, money="0", calls=32, steps=4) -> Run:
     run = ran(launch(config=JUDGED), steps=steps)
     RunJudge.objects.create(run=run, version=version, calls=calls, tokens=tokens, money=Decimal(money))
     return run
@@ -89,7 +89,7 @@ def asked(launch, version, *, tokens=3200, money="0", calls=32, steps=4) -> Run:
 def test_judges_are_expected_to_be_asked_as_often_as_in_earlier_runs(team, launch, model, grader):  # noqa: F811
     assert use_of(team, CONFIG) is None, "no judge is asked"
     assert use_of(team) == expected.ExpectedUse(how=f"no earlier run of this recipe has asked {GRADER}")
-    run = asked(launch, grader)  # 32 responses a step, of which each is asked about 0.25 times
+    run = judged_run(launch, grader)  # 32 responses a step, of which each is asked about 0.25 times
     found = use_of(team)
     assert found.source == run and found.tokens == pytest.approx(32_000) and found.money is None
     assert (found.words, found.how) == ("about 32,000 tokens", "about 320 calls; cost not known: no prices")
@@ -98,11 +98,11 @@ def test_judges_are_expected_to_be_asked_as_often_as_in_earlier_runs(team, launc
 
 
 def test_the_cost_is_that_of_the_tokens_in_runs_that_had_a_price(team, launch, model, grader):  # noqa: F811
-    asked(launch, grader)
+    judged_run(launch, grader)
     endpoint = grader.endpoint  # noqa: F811
     type(endpoint).objects.filter(pk=endpoint.pk).update(price_prompt=1, price_completion=2)
     assert use_of(team).money is None, "the run was before the prices, so its 0 is not a cost"
-    asked(launch, grader, money="0.32")
+    judged_run(launch, grader, money="0.32")
     found = use_of(team)
     assert found.money == pytest.approx(3.2)
     assert "cost about 3.2 by the prices of their endpoints" in found.how and "1 other run" in found.how
@@ -118,10 +118,10 @@ def test_the_form_shows_both_and_costs_the_same_for_any_number_of_runs(team, lau
             assert form.time.seconds and form.judges.tokens
         return len(queries)
 
-    asked(launch, grader)
+    judged_run(launch, grader)
     few = page()
     for _ in range(4):
-        asked(launch, grader)
+        judged_run(launch, grader)
     assert page() == few
     newest = Run.objects.latest("id")
     seen = page_html(as_researcher.get("/runs/new?recipe=policy"))

@@ -30,7 +30,7 @@ from webapp.weights import states as weights_states
 from webapp.weights.models import WeightsJob, WeightsResult
 
 from .test_jobs import fresh
-from .test_waiting_line import ray, sent  # noqa: F401 - fixtures
+from .test_waiting_line import ray, retried_runs  # noqa: F401 - fixtures
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +113,7 @@ def test_the_end_of_a_job_lets_in_the_run_behind_it(
     launch,
     job,
     ray,  # noqa: F811
-    sent,  # noqa: F811
+    retried_runs,  # noqa: F811
     team,
     django_capture_on_commit_callbacks,
 ):
@@ -123,7 +123,7 @@ def test_the_end_of_a_job_lets_in_the_run_behind_it(
     assert fresh(run).state_reason == (f"Waits for job {first.pk}, {first.title}: 1 may run at once (MAX_RUNNING_RUNS)")
     with django_capture_on_commit_callbacks(execute=True):
         finished(first)
-    assert sent == [run.id]
+    assert retried_runs == [run.id]
 
 
 def test_priority_and_the_time_of_asking_decide_among_runs_and_jobs(launch, job, team):

@@ -16,7 +16,7 @@ from webapp.experiments.lifecycle.line_order import Free
 from webapp.experiments.models import Experiment, Run
 
 from .test_jobs import fresh
-from .test_waiting_line import ray, sent  # noqa: F401 - fixtures
+from .test_waiting_line import ray, retried_runs  # noqa: F401 - fixtures
 
 HIGH, NORMAL, LOW = Run.Priority.HIGH, Run.Priority.NORMAL, Run.Priority.LOW
 
@@ -60,7 +60,7 @@ def test_priority_goes_before_the_time_of_asking_and_only_within_a_workspace(lau
 def test_a_higher_priority_takes_the_next_place_and_interrupts_nobody(
     launch,
     ray,  # noqa: F811
-    sent,  # noqa: F811
+    retried_runs,  # noqa: F811
     team,
     django_capture_on_commit_callbacks,
 ):
@@ -73,7 +73,7 @@ def test_a_higher_priority_takes_the_next_place_and_interrupts_nobody(
     assert "1 more is before it" in fresh(second).state_reason and "before it" not in fresh(third).state_reason
     Run.objects.filter(id=first.id).update(state="finished")
     waiting_line.let_in()
-    assert sent == [third.id]
+    assert retried_runs == [third.id]
 
 
 def test_the_same_priority_twice_is_one_entry_of_the_log(run, team):
@@ -84,7 +84,7 @@ def test_the_same_priority_twice_is_one_entry_of_the_log(run, team):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_clicks_at_once_leave_one_of_the_priorities_and_an_entry_for_each_change(run, team, sent):  # noqa: F811
+def test_clicks_at_once_leave_one_of_the_priorities_and_an_entry_for_each_change(run, team, retried_runs):  # noqa: F811
     concurrently([lambda p=p: lifecycle.prioritise(team.researcher, fresh(run), p) for p in (HIGH, LOW, HIGH, LOW)])
     last = AuditEntry.objects.filter(action="run.priority").latest("id")
     assert fresh(run).get_priority_display().lower() == last.detail["priority"]

@@ -20,7 +20,7 @@ from ..conftest import ray as ray_server  # noqa: F401 - a fixture
 from .test_jobs import fresh, set_row
 from .test_reserved import GB, HERE, asks, machines, many_places, small, states  # noqa: F401 - fixtures
 from .test_resources import body, reason
-from .test_waiting_line import ray, sent  # noqa: F401 - fixtures
+from .test_waiting_line import ray, retried_runs  # noqa: F401 - fixtures
 
 GIB = 2**30
 
@@ -48,7 +48,7 @@ def held(run, gib):
     set_row(run, first_metric_at=timezone.now(), step=1)
 
 
-def test_two_runs_that_are_too_large_together_do_not_start_together(needing, ray, small, sent):  # noqa: F811
+def test_two_runs_that_are_too_large_together_do_not_start_together(needing, ray, small, retried_runs):  # noqa: F811
     first, second, third = needing(5), needing(5), needing(1)
     start(first, second, third)
     assert states(first, second, third) == ["starting", "queued", "queued"]
@@ -60,10 +60,10 @@ def test_two_runs_that_are_too_large_together_do_not_start_together(needing, ray
     set_row(first, state="running", eta_s=360, heartbeat_at=timezone.now())
     waiting_line.tell()
     assert reason(second).endswith(f"(run 1 {HERE} (about 6 min left) has 5 GB). Its turn comes in about 6 min")
-    sent.clear()
+    retried_runs.clear()
     set_row(first, state="finished")
     waiting_line.let_in()
-    assert sent == [second.id, third.id]
+    assert retried_runs == [second.id, third.id]
 
 
 def test_ray_is_not_asked_for_it(needing, ray, small):  # noqa: F811
@@ -78,7 +78,7 @@ def test_what_the_config_reserves_counts_instead(needing, ray, small):  # noqa: 
     assert states(first, second) == ["starting", "starting"]
 
 
-def test_a_run_that_needs_more_than_there_is_starts_alone_and_is_never_refused(needing, ray, small, sent):  # noqa: F811
+def test_a_run_that_needs_more_than_there_is_starts_alone_and_is_never_refused(needing, ray, small, retried_runs):  # noqa: F811
     first, large, after = needing(1), needing(20), needing(1)
     start(first, large, after)
     assert states(first, large, after) == ["starting", "queued", "queued"]

@@ -23,7 +23,7 @@ from .test_jobs import fresh, set_row
 from .test_memory_needs import needing, start  # noqa: F401 - a fixture
 from .test_reserved import GB, HERE, machines, many_places, small, states  # noqa: F401 - fixtures
 from .test_resources import reason
-from .test_waiting_line import ray, sent  # noqa: F401 - fixtures
+from .test_waiting_line import ray, retried_runs  # noqa: F401 - fixtures
 
 QWEN = ModelShape.of(QWEN_7B)
 
@@ -62,7 +62,7 @@ def ends(job, held, **fields):
     WeightsJob.objects.filter(pk=job.pk).update(**fields)
 
 
-def test_a_job_does_not_start_beside_a_run_if_both_are_too_large_together(needing, job, ray, small, sent):  # noqa: F811
+def test_a_job_does_not_start_beside_a_run_if_both_are_too_large_together(needing, job, ray, small, retried_runs):  # noqa: F811
     run, waits = needing(5), job(4)
     start(run)
     weights_jobs.launch(waits.pk)
@@ -72,7 +72,7 @@ def test_a_job_does_not_start_beside_a_run_if_both_are_too_large_together(needin
         f"(run 1 {HERE} has 5 GB)"
     )
     set_row(run, state="finished")
-    sent.clear()
+    retried_runs.clear()
     waiting_line.let_in()
     weights_jobs.launch(waits.pk)
     assert now(waits).state == "starting"

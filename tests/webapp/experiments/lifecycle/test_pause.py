@@ -21,7 +21,7 @@ def pause(team, run):
     return lifecycle.pause(team.researcher, fresh(run))
 
 
-def told(run):
+def audited_actions(run):
     found = AuditEntry.objects.filter(object_type="run", object_id=run.pk).order_by("id")
     return [action.removeprefix("run.") for action in found.values_list("action", flat=True)]
 
@@ -175,7 +175,7 @@ def test_every_state_is_a_draft_over_or_under_way():
 def test_two_people_and_two_workers_at_once_pause_it_once(run, ray, team):  # noqa: F811
     calls = [lambda: pause(team, run), lambda: jobs.launch(run.id)] * 4
     concurrently(calls)
-    found, entries = fresh(run), told(run)
+    found, entries = fresh(run), audited_actions(run)
     assert found.state in ("paused", "pausing") and ray.posts <= 1
     assert entries.count("paused") + entries.count("pausing") == 1, entries
     jobs.stop(run.id)
@@ -188,7 +188,7 @@ def test_pressed_at_once_pause_stop_and_resume_leave_one_story(run, team):
         return lambda: does(team.researcher, fresh(run))
 
     concurrently([press(lifecycle.pause), press(lifecycle.stop), press(lifecycle.resume)] * 4)
-    found, entries = fresh(run), told(run)
+    found, entries = fresh(run), audited_actions(run)
     assert entries[-1] == found.state and found.state in ("queued", "paused", "stopped")
     assert found.attempt == 1 + entries.count("queued"), "each resume is one attempt"
     follows = {"launch": {"paused", "stopped"}, "queued": {"paused", "stopped"}}
@@ -201,7 +201,7 @@ def test_the_last_word_of_the_process_that_comes_many_times_pauses_once(live, ru
     pause(team, run)
     last = live.event("state", 3, state="stopped", reason="Stopped after step 3")
     concurrently([lambda: live.post(last) and None] * 6)
-    assert told(run)[-2:] == ["pausing", "paused"]
+    assert audited_actions(run)[-2:] == ["pausing", "paused"]
 
 
 def test_by_the_page_and_the_api(run, as_researcher, as_annotator, as_outsider):

@@ -18,7 +18,7 @@ from webapp.weights.models import WeightsJob
 
 from .test_jobs import fresh, set_row
 from .test_resources import body, pending, reason
-from .test_waiting_line import ray, sent  # noqa: F401 - fixtures
+from .test_waiting_line import ray, retried_runs  # noqa: F401 - fixtures
 
 GB = 10**9
 HERE = "of Policy from rubrics"
@@ -68,7 +68,7 @@ def test_workers_of_an_asynchronous_run_count_too():
     assert resources.of_config(resolve("sft", asks(1))).whole == JobResources(1, 1)
 
 
-def test_a_run_waits_for_processors_and_says_who_has_them_and_for_how_long(launch, ray, small, sent):  # noqa: F811
+def test_a_run_waits_for_processors_and_says_who_has_them_and_for_how_long(launch, ray, small, retried_runs):  # noqa: F811
     first, second, third, free = launch(config=asks(2)), launch(config=asks(2)), launch(config=asks(0.5)), launch()
     for run in (first, second, third, free):
         jobs.launch(run.id)
@@ -80,10 +80,10 @@ def test_a_run_waits_for_processors_and_says_who_has_them_and_for_how_long(launc
     waiting_line.tell()
     assert reason(second).endswith(f"(run 1 {HERE} (about 6 min left) has 2). Its turn comes in about 6 min")
     assert "and 1 more is before it in the line" in reason(third), "nobody overtakes one that waits for more"
-    sent.clear()
+    retried_runs.clear()
     set_row(first, state="finished")
     waiting_line.let_in()
-    assert sent == [second.id]
+    assert retried_runs == [second.id]
 
 
 def test_a_run_waits_for_memory_that_a_job_has_set_aside(launch, ray, small, team):  # noqa: F811

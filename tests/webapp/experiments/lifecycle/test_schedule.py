@@ -16,7 +16,7 @@ from webapp.experiments.models import Run
 from webapp.experiments.runs import history
 
 from .test_jobs import fresh, set_row
-from .test_waiting_line import ray, sent  # noqa: F401 - fixtures
+from .test_waiting_line import ray, retried_runs  # noqa: F401 - fixtures
 
 HOUR = timedelta(hours=1)
 EVENING = datetime(2026, 11, 28, 22, 0, tzinfo=UTC)
@@ -57,19 +57,19 @@ def test_those_that_wait_for_a_time_stand_last_the_next_one_first(launch, ray, t
     assert rows[1].why.startswith("Waits until ") and 7100 < rows[1].seconds <= 7200
 
 
-def test_it_is_let_in_once_its_time_has_come_though_upkeep_was_down(launch, ray, sent):  # noqa: F811
+def test_it_is_let_in_once_its_time_has_come_though_upkeep_was_down(launch, ray, retried_runs):  # noqa: F811
     run = launch(not_before=later())
     jobs.launch(run.id)
     jobs.watch()
-    assert sent == [] and fresh(run).next_try_at is None
+    assert retried_runs == [] and fresh(run).next_try_at is None
     set_row(run, not_before=timezone.now() - 5 * HOUR)  # no upkeep ran for five hours
     jobs.watch()
-    assert sent == [run.id]
+    assert retried_runs == [run.id]
     jobs.launch(run.id)
     assert fresh(run).state == "starting"
 
 
-def test_its_time_come_it_stands_where_it_was_asked_for(launch, ray, sent):  # noqa: F811
+def test_its_time_come_it_stands_where_it_was_asked_for(launch, ray, retried_runs):  # noqa: F811
     holder, early, late = launch(), launch(not_before=later()), launch()
     for run in (holder, early, late):
         jobs.launch(run.id)
@@ -79,10 +79,10 @@ def test_its_time_come_it_stands_where_it_was_asked_for(launch, ray, sent):  # n
     assert "1 more is before it" in fresh(late).state_reason
     set_row(holder, state="finished")
     waiting_line.let_in()
-    assert sent == [early.id]
+    assert retried_runs == [early.id]
 
 
-def test_another_time_and_none(launch, ray, sent, team, django_capture_on_commit_callbacks):  # noqa: F811
+def test_another_time_and_none(launch, ray, retried_runs, team, django_capture_on_commit_callbacks):  # noqa: F811
     run = launch()
     moment = later()
     change(team, run, moment)
@@ -90,7 +90,7 @@ def test_another_time_and_none(launch, ray, sent, team, django_capture_on_commit
     assert fresh(run).state == "queued"
     with django_capture_on_commit_callbacks(execute=True):
         assert change(team, run, None).not_before is None
-    assert sent == [run.id]
+    assert retried_runs == [run.id]
     for _ in range(2):
         change(team, run, None)
     told = [entry.detail["not_before"] for entry in AuditEntry.objects.filter(action="run.not_before").order_by("id")]
@@ -128,7 +128,7 @@ def test_a_logged_run_has_no_time_to_start(run, team):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_people_at_once_leave_the_last_of_the_log(run, team, sent):  # noqa: F811
+def test_two_people_at_once_leave_the_last_of_the_log(run, team, retried_runs):  # noqa: F811
     times = [later(hours) for hours in (1, 2, 3)] + [None]
     concurrently([lambda moment=moment: change(team, run, moment) for moment in times])
     last = AuditEntry.objects.filter(action="run.not_before").latest("id").detail["not_before"]
@@ -137,7 +137,7 @@ def test_two_people_at_once_leave_the_last_of_the_log(run, team, sent):  # noqa:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_is_put_off_or_started_and_never_both(run, ray, team, sent):  # noqa: F811
+def test_it_is_put_off_or_started_and_never_both(run, ray, team, retried_runs):  # noqa: F811
     def put_off():
         try:
             change(team, run, later())

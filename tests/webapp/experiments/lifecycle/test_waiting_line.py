@@ -26,7 +26,7 @@ def ray(ray_server):  # noqa: F811
 
 
 @pytest.fixture
-def sent(monkeypatch):
+def retried_runs(monkeypatch):
     """The runs to which the line gave another try."""
     found = []
     monkeypatch.setattr(waiting_line, "enqueue", lambda name, run_id: found.append(run_id))
@@ -48,7 +48,7 @@ def test_the_second_run_waits_and_says_for_what(launch, ray):
 def test_the_end_of_a_run_lets_in_the_next_of_the_line(
     launch,
     ray,
-    sent,
+    retried_runs,
     django_capture_on_commit_callbacks,
 ):
     first, second, third = launch(), launch(), launch()
@@ -56,7 +56,7 @@ def test_the_end_of_a_run_lets_in_the_next_of_the_line(
         jobs.launch(run.id)
     with django_capture_on_commit_callbacks(execute=True):
         states.move(fresh(first), "failed", reason="gone")
-    assert sent == [second.id]
+    assert retried_runs == [second.id]
     jobs.launch(third.id)
     assert fresh(third).state == "queued", "the second has the place, though its task has not come yet"
     jobs.launch(second.id)
@@ -73,27 +73,27 @@ def test_a_waiting_run_that_is_stopped_leaves_the_line(launch, ray, team):
     assert fresh(third).state_reason == "Waits for run 1 of Policy from rubrics: 1 may run at once (MAX_RUNNING_RUNS)"
 
 
-def test_upkeep_lets_in_whoever_was_forgotten(launch, ray, sent, settings):
+def test_upkeep_lets_in_whoever_was_forgotten(launch, ray, retried_runs, settings):
     first, second = launch(), launch()
     jobs.launch(first.id)
     jobs.launch(second.id)
     Run.objects.filter(id=first.id).update(state="finished")  # without the message that it has finished
     jobs.watch()
-    assert sent == [second.id]
+    assert retried_runs == [second.id]
     waiting_line.let_in()
-    assert sent == [second.id], "it has its try"
+    assert retried_runs == [second.id], "it has its try"
 
 
-def test_more_places_let_in_more(launch, ray, settings, sent):
+def test_more_places_let_in_more(launch, ray, settings, retried_runs):
     runs = [launch() for _ in range(4)]
     for run in runs:
         jobs.launch(run.id)
     settings.MAX_RUNNING_RUNS = 3
     waiting_line.let_in()
-    assert sent == [runs[1].id, runs[2].id]
+    assert retried_runs == [runs[1].id, runs[2].id]
     settings.MAX_RUNNING_RUNS = None
     waiting_line.let_in()
-    assert sent == [runs[1].id, runs[2].id, runs[3].id]
+    assert retried_runs == [runs[1].id, runs[2].id, runs[3].id]
 
 
 def test_runs_of_other_workspaces_are_not_named(launch, ray, team):
@@ -106,7 +106,7 @@ def test_runs_of_other_workspaces_are_not_named(launch, ray, team):
     assert fresh(second).state_reason == "Waits for another run: 1 may run at once (MAX_RUNNING_RUNS)"
 
 
-def test_a_workspace_at_its_limit_waits_and_keeps_nobody_else_waiting(launch, ray, team, settings, sent):
+def test_a_workspace_at_its_limit_waits_and_keeps_nobody_else_waiting(launch, ray, team, settings, retried_runs):
     settings.MAX_RUNNING_RUNS = 3
     quotas.change(team.owner.user, team.workspace, quotas.Limits(running_runs=1))
     first, second, other = launch(), launch(), launch()
@@ -119,7 +119,7 @@ def test_a_workspace_at_its_limit_waits_and_keeps_nobody_else_waiting(launch, ra
     assert fresh(second).state_reason == told
     quotas.change(team.owner.user, team.workspace, quotas.Limits(running_runs=2))
     waiting_line.let_in()
-    assert sent == [second.id]
+    assert retried_runs == [second.id]
 
 
 @pytest.mark.django_db(transaction=True)

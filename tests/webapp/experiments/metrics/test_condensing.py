@@ -23,7 +23,7 @@ LONG = 20_000
 
 
 @pytest.fixture(autouse=True)
-def asked(monkeypatch):
+def requested_runs(monkeypatch):
     """The runs for which condensing was requested. No request is made by chance."""
     found = []
     monkeypatch.setattr(condensing, "enqueue", lambda task, run_id: found.append((task, run_id)))
@@ -144,26 +144,26 @@ def test_charts_cost_the_same_queries_for_any_number_of_metrics(run, django_asse
         assert len(json.loads(curves.curves(run, max_points=20))["curves"]) == 30
 
 
-def test_a_long_run_that_nobody_condensed_is_drawn_all_the_same(run, asked, monkeypatch):
+def test_a_long_run_that_nobody_condensed_is_drawn_all_the_same(run, requested_runs, monkeypatch):
     monkeypatch.setattr(points, "BLOCK", 1000)
     fill(run, keys=2)
     spike(run, 777, 9.0)
     found = drawn(run, max_points=100)
     assert found[777] == 9.0 and len(found) <= 102 and all(a < b for a, b in pairwise(found))
-    assert asked == [(condensing.TASK, run.pk)]
+    assert requested_runs == [(condensing.TASK, run.pk)]
     condensing.condense(run.pk)
     assert drawn(run, max_points=100)[777] == 9.0
-    assert len(asked) == 1
+    assert len(requested_runs) == 1
 
 
-def test_workers_are_asked_by_the_steps_that_came(run, trainer, asked, monkeypatch):
+def test_workers_are_asked_by_the_steps_that_came(run, trainer, requested_runs, monkeypatch):
     trainer.post(*(trainer.metrics(step, k1=1.0) for step in range(20)))
-    assert asked == []
+    assert requested_runs == []
     monkeypatch.setattr(random, "random", lambda: 20 / condensing.EVERY)
     trainer.post(*(trainer.metrics(step, k1=1.0) for step in range(20, 40)))
-    assert asked == []
+    assert requested_runs == []
     trainer.post(*(trainer.metrics(step, k1=1.0) for step in range(40, 61)))
-    assert asked == [(condensing.TASK, run.pk)]
+    assert requested_runs == [(condensing.TASK, run.pk)]
 
 
 def test_histograms_have_no_levels(run):

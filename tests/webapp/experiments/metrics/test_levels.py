@@ -13,7 +13,7 @@ def few(least, most):
     return st.binary(min_size=least, max_size=most).map(lambda drawn: [float(each % 7) for each in drawn])
 
 
-def made(values, spacing=1):
+def points_of(values, spacing=1):
     points = np.zeros(len(values), levels.POINT)
     points["step"], points["value"] = np.arange(len(values)) * spacing, values
     points["at"] = 10 * points["step"]
@@ -36,7 +36,7 @@ def pairs(points):
 
 @given(few(levels.ROW, 3 * levels.ROW), st.integers(1, 1000))
 def test_rows_keep_the_extremes_of_every_unit(values, spacing):
-    points = made(values, spacing)
+    points = points_of(values, spacing)
     rows = levels.rows(points)
     whole = len(points) // levels.ROW * levels.ROW
     assert len(rows) == len(points) // levels.ROW
@@ -49,7 +49,7 @@ def test_rows_keep_the_extremes_of_every_unit(values, spacing):
 
 @given(st.randoms(use_true_random=False))
 def test_a_row_of_the_next_level_is_that_of_its_points(random):
-    points = made([float(random.randrange(9)) for _ in range(levels.FANOUT * levels.ROW)])
+    points = points_of([float(random.randrange(9)) for _ in range(levels.FANOUT * levels.ROW)])
     row = levels.merged(levels.rows(points))
     assert pairs(levels.opened(row)) == extremes(points, levels.FANOUT * levels.UNIT) | pairs(points[[0, -1]])
     assert len(row) == len(levels.rows(points)[0]) < 700
@@ -57,7 +57,7 @@ def test_a_row_of_the_next_level_is_that_of_its_points(random):
 
 @given(few(1, 300), st.integers(1, 40))
 def test_thinning_keeps_the_extremes_of_every_bucket_of_steps(values, buckets):
-    points = made(values, 3)
+    points = points_of(values, 3)
     span = int(points["step"][-1]) + 1
     place = points["step"].astype(int) * buckets // span
     expected = pairs(points[[0, -1]])
@@ -68,10 +68,10 @@ def test_thinning_keeps_the_extremes_of_every_bucket_of_steps(values, buckets):
 
 @pytest.mark.parametrize("count", [0, 1, levels.ROW - 1])
 def test_what_fills_no_row_waits(count):
-    assert levels.rows(made([1.0] * count)) == []
+    assert levels.rows(points_of([1.0] * count)) == []
 
 
 def test_steps_as_high_as_they_may_be_stay_apart():
-    points = made([1.0] * 10)
+    points = points_of([1.0] * 10)
     points["step"] += 2**31 - 11
     assert levels.thinned(points, 4)["step"][-1] == 2**31 - 2

@@ -10,7 +10,7 @@ from webapp.experiments.models import StepSpans
 NONE = {"step": None, "seconds": None, "spans": [], "beside": [], "first": None, "last": None}
 
 
-def told(took: int = 2_000_000) -> SpansData:
+def spans_data(took: int = 2_000_000) -> SpansData:
     inner = (StepSpan(0, 1, -1, 0, took), StepSpan(0, 2, 0, 0, 500_000, 3))
     return SpansData(took=took, names=("learner", "", "updating"), spans=inner, beside=(StepSpan(0, 2, -1, 1, 2),))
 
@@ -19,9 +19,11 @@ def test_the_spans_of_a_step_come_in_and_are_read_again(run, trainer, team):
     api = ApiClient(team.researcher)
     path = f"/runs/{run.pk}/spans"
     assert api.get(path).json() == NONE
-    sent = told().model_dump(mode="json", exclude={"kind"})
+    sent = spans_data().model_dump(mode="json", exclude={"kind"})
     trainer.post(trainer.event("spans", 1, **sent), trainer.event("spans", 2, **sent))
-    trainer.post(trainer.event("spans", 2, **told(3_000_000).model_dump(mode="json", exclude={"kind"})))  # a repeat
+    trainer.post(
+        trainer.event("spans", 2, **spans_data(3_000_000).model_dump(mode="json", exclude={"kind"}))
+    )  # a repeat
     newest = api.get(path).json()
     assert (newest["step"], newest["seconds"], newest["first"], newest["last"]) == (2, 3.0, 1, 2)
     assert newest["spans"] == [
@@ -36,7 +38,7 @@ def test_the_spans_of_a_step_come_in_and_are_read_again(run, trainer, team):
 def test_only_the_newest_steps_are_kept(run):
     last = spans.KEPT + 2 * spans.SWEPT
     for first in range(1, last, spans.SWEPT):
-        spans.store(run.pk, {step: told() for step in range(first, first + spans.SWEPT)})
+        spans.store(run.pk, {step: spans_data() for step in range(first, first + spans.SWEPT)})
     steps = list(StepSpans.objects.filter(run=run).order_by("step").values_list("step", flat=True))
     assert steps == list(range(2 * spans.SWEPT + 1, last + 1))
 

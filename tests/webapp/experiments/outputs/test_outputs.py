@@ -31,7 +31,7 @@ def output(trainer, path="outputs/policy", step=4, digest="c" * 64, **changes):
     return trainer.event("artifact", step, **facts)
 
 
-def made(run: Run) -> list[RegisteredModel]:
+def trained_models(run: Run) -> list[RegisteredModel]:
     return list(RegisteredModel.objects.filter(source="run", artifact__run=run).order_by("id"))
 
 
@@ -39,7 +39,7 @@ def test_the_model_is_named_after_its_run_and_knows_its_base(trainer, run, model
     model.facts = {"model_type": "llama", "vocab_size": 300, "weight_bytes": 5}
     model.save()
     trainer.post(output(trainer))
-    (row,) = made(run)
+    (row,) = trained_models(run)
     assert row.name == f"{run.experiment.name}-run-1"
     assert (row.role, row.format, row.head, row.base, row.digest) == ("policy", "peft", "lm", model, "c" * 64)
     assert row.path == str(settings.VAR / "runs" / str(run.id) / "outputs/policy")
@@ -53,19 +53,19 @@ def test_a_delivery_that_comes_twice_registers_once(trainer, run):
     event = output(trainer)
     for _ in range(3):
         assert trainer.post(event).status_code == 200
-    assert len(made(run)) == 1
+    assert len(trained_models(run)) == 1
 
 
 def test_a_resumed_run_renews_its_row_and_keeps_the_name_given_to_it(trainer, run, team):
     trainer.post(output(trainer))
-    (row,) = made(run)
+    (row,) = trained_models(run)
     registry.change_model(team.researcher, row, name="Our best")
     Run.objects.filter(id=run.id).update(state="failed")
     run.refresh_from_db()
     again = Trainer(lifecycle.resume(team.researcher, run))
     again.seq = trainer.seq
     again.post(output(again, digest="d" * 64))
-    (renewed,) = made(run)
+    (renewed,) = trained_models(run)
     assert (renewed.id, renewed.name, renewed.digest) == (row.id, "Our best", "d" * 64)
 
 
@@ -73,7 +73,7 @@ def test_a_name_that_is_taken_gets_a_number(trainer, run, team):
     wanted = f"{run.experiment.name}-run-1"
     RegisteredModel.objects.create(workspace=team.workspace, name=wanted, source="hub", path="a/b")
     trainer.post(output(trainer))
-    assert made(run)[0].name == f"{wanted}-2"
+    assert trained_models(run)[0].name == f"{wanted}-2"
 
 
 def test_several_outputs_tell_each_other_apart(trainer, run):
@@ -83,20 +83,20 @@ def test_several_outputs_tell_each_other_apart(trainer, run):
         output(trainer, "outputs/judge", name="judge", role="judge"),
     )
     first = f"{run.experiment.name}-run-1"
-    assert {row.name for row in made(run)} == {first, f"{first}-step-2", f"{first}-judge"}
+    assert {row.name for row in trained_models(run)} == {first, f"{first}-step-2", f"{first}-judge"}
 
 
 def test_a_long_name_of_an_experiment_is_cut_not_refused(trainer, run):
     run.experiment.name = "e" * 120
     run.experiment.save()
     trainer.post(output(trainer))
-    name = made(run)[0].name
+    name = trained_models(run)[0].name
     assert len(name) == 120 and name.endswith("e-run-1")
 
 
 def test_a_run_on_an_adapter_is_told_what_to_lay_on_what(trainer, run, launch, settings):
     trainer.post(output(trainer))
-    (row,) = made(run)
+    (row,) = trained_models(run)
     (settings.VAR / "runs" / str(run.id) / "outputs/policy").mkdir(parents=True)
     next_run = launch(model=row.name)
     process = Trainer(next_run)
@@ -107,7 +107,7 @@ def test_a_run_on_an_adapter_is_told_what_to_lay_on_what(trainer, run, launch, s
 
 def test_a_model_whose_folder_is_gone_starts_no_run(trainer, run, launch):
     trainer.post(output(trainer))
-    (row,) = made(run)
+    (row,) = trained_models(run)
     with pytest.raises(ConfigInvalid) as caught:
         launch(model=row.name)
     assert "no folder" in str(caught.value) and row.path in str(caught.value)
@@ -116,13 +116,13 @@ def test_a_model_whose_folder_is_gone_starts_no_run(trainer, run, launch):
 def test_a_reward_model_starts_no_policy(trainer, run, launch):
     trainer.post(output(trainer, role="reward_model", head="scalar"))
     with pytest.raises(ConfigInvalid) as caught:
-        launch(model=made(run)[0].name)
+        launch(model=trained_models(run)[0].name)
     assert "scores texts and cannot write texts" in str(caught.value)
 
 
 def test_a_run_goes_with_its_models_unless_something_rests_on_them(trainer, run, launch, team, settings):
     trainer.post(output(trainer), trainer.event("state", state="finished"))
-    (row,) = made(run)
+    (row,) = trained_models(run)
     (settings.VAR / "runs" / str(run.id) / "outputs/policy").mkdir(parents=True)
     child = launch(model=row.name)
     run.refresh_from_db()
@@ -196,7 +196,7 @@ def test_the_list_says_which_checkpoints_are_gone(trainer, run, api, settings):
     gone = items["checkpoints/step-000002"]
     assert gone["download"] is None
     assert api.get(f"/runs/{run.id}/artifacts/{gone['id']}/download").status_code == 410
-    assert items["outputs/policy"]["model"]["name"] == made(run)[0].name
+    assert items["outputs/policy"]["model"]["name"] == trained_models(run)[0].name
 
 
 def test_a_download_that_broke_off_goes_on(trainer, run, api, settings):

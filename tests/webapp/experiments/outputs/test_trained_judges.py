@@ -30,7 +30,7 @@ from webapp.judging.models import Judge, JudgeVersion, Verdict
 from webapp.judging.suggestions.services import ask_judge
 from webapp.weights.models import WeightsJob
 
-from .test_outputs import made, output
+from .test_outputs import output, trained_models
 
 PAIR = """
 import json, sys
@@ -55,7 +55,7 @@ def trained(run, trainer, settings):
         path = f"outputs/{role}"
         (settings.VAR / "runs" / str(run.pk) / path).mkdir(parents=True)
         assert trainer.post(output(trainer, path=path, name=role, role=role)).status_code == 200
-        return made(run)[-1]
+        return trained_models(run)[-1]
 
     return _trained
 

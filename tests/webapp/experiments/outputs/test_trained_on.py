@@ -45,29 +45,29 @@ def trained(team, launch, version, name, base=None):
 
 
 @pytest.fixture
-def seen(team, launch):
+def twice_trained(team, launch):
     """The model of the second run. The first run trained on texts 1 and 2, the second one continued on text 3."""
     first = version_of(team.researcher, "first", train=[text(1), text(2)], heldout=["other"])
     second = version_of(team.researcher, "second", train=[text(3)], heldout=["another"])
     return trained(team, launch, second, "twice", base=trained(team, launch, first, "once"))
 
 
-def test_what_a_model_has_seen_goes_back_through_all_it_begins_with(team, launch, seen):
+def test_what_a_model_has_seen_goes_back_through_all_it_begins_with(team, launch, twice_trained):
     def names(*models, runs=()):
         return [each.dataset.name for each in trained_on.versions(team.workspace.id, models, runs)]
 
     once = RegisteredModel.objects.get(name="once")
-    assert names(seen.pk) == ["second", "first"] and names(once.pk) == ["first"]
+    assert names(twice_trained.pk) == ["second", "first"] and names(once.pk) == ["first"]
     adapter = RegisteredModel.objects.create(
-        workspace=team.workspace, name="on top", source="local", path="/a", base=seen
+        workspace=team.workspace, name="on top", source="local", path="/a", base=twice_trained
     )
-    assert names(adapter.pk) == ["second", "first"] == names(runs=[seen.artifact.run_id])
+    assert names(adapter.pk) == ["second", "first"] == names(runs=[twice_trained.artifact.run_id])
     RegisteredModel.objects.filter(pk=once.pk).update(base=adapter)  # a circle also ends
     assert names(adapter.pk) == ["second", "first"]
-    assert trained_on.versions(team.outsider.workspace_id, [seen.pk], [seen.artifact.run_id]) == []
+    assert trained_on.versions(team.outsider.workspace_id, [twice_trained.pk], [twice_trained.artifact.run_id]) == []
 
 
-def test_a_run_is_told_before_its_launch(team, seen, api, as_researcher, monkeypatch):
+def test_a_run_is_told_before_its_launch(team, twice_trained, api, as_researcher, monkeypatch):
     asked = []
     monkeypatch.setattr(near_leaks, "enqueue", lambda name, *args: asked.append(args))
     version = version_of(team.researcher, "next", train=["x y z"], heldout=[text(1), f"{text(3)} please", "new"])
@@ -93,11 +93,11 @@ def test_a_run_is_told_before_its_launch(team, seen, api, as_researcher, monkeyp
     assert "has its prompt" not in clean and "second v1" not in clean.split('id="run-form"')[1].split("<select")[0]
 
 
-def test_an_evaluation_is_told_before_it_starts_and_with_its_result(team, seen, api, as_researcher):
+def test_an_evaluation_is_told_before_it_starts_and_with_its_result(team, twice_trained, api, as_researcher):
     version = version_of(team.researcher, "tried", train=[text(2)], heldout=[text(3), "new"])
-    config = {"writers": [{"model": seen.pk}], "max_new_tokens": 16}
+    config = {"writers": [{"model": twice_trained.pk}], "max_new_tokens": 16}
     query = f"recipe=generate&dataset={version.dataset_id}:1"
-    page = page_html(as_researcher.get(f"/evaluations/new?{query}&at.writers.0.model={seen.pk}"))
+    page = page_html(as_researcher.get(f"/evaluations/new?{query}&at.writers.0.model={twice_trained.pk}"))
     assert "<strong>1 example of tried v1</strong> has its prompt" in page and "in second v1" in page
     row = evaluations.create(team.researcher, recipe="generate", config=config, dataset=version)
     leaks = api.get(f"/evaluations/{row.pk}/leaks").json()["leaks"]
@@ -111,7 +111,7 @@ def test_an_evaluation_is_told_before_it_starts_and_with_its_result(team, seen, 
     assert {leak["train"]["name"]: leak["prompts"] for leak in leaks} == {"second": 1, "first": 1}
 
 
-def test_looking_costs_the_same_whatever_a_model_has_seen(team, launch, seen):
+def test_looking_costs_the_same_whatever_a_model_has_seen(team, launch, twice_trained):
     version = version_of(team.researcher, "next", train=["x"], heldout=[text(1)])
 
     def queries(model):

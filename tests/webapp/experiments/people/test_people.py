@@ -63,8 +63,8 @@ def send(run, *rollouts: dict, step: int = 1) -> Trainer:
 
 
 @pytest.fixture
-def asked(asking):
-    """`asked(*rollouts)`: sends the rollouts and lets the worker make their tasks."""
+def ask_people(asking):
+    """`ask_people(*rollouts)`: sends the rollouts and lets the worker make their tasks."""
 
     def _asked(*rollouts: dict, step: int = 1) -> None:
         asking.refresh_from_db()
@@ -74,9 +74,9 @@ def asked(asking):
     return _asked
 
 
-def test_judged_responses_become_tasks_of_one_standing_project_blind_to_the_judge(asking, asked):
-    asked(judged_response(0, True), judged_response(1, False))
-    asked(judged_response(0, True), step=2)
+def test_judged_responses_become_tasks_of_one_standing_project_blind_to_the_judge(asking, ask_people):
+    ask_people(judged_response(0, True), judged_response(1, False))
+    ask_people(judged_response(0, True), step=2)
     project = Project.objects.get()
     assert (project.name, project.kind, project.state) == ("Judge against people", "grading", "open")
     assert project.version.counts["examples"] == 3
@@ -94,17 +94,19 @@ def test_judged_responses_become_tasks_of_one_standing_project_blind_to_the_judg
     ]
 
 
-def test_what_comes_twice_is_drawn_once_and_asked_once(asking, asked):
-    asked(judged_response(0), judged_response(1))
-    asked(judged_response(0), judged_response(1))  # with new numbers, like a resumed run that sends a step again
+def test_what_comes_twice_is_drawn_once_and_asked_once(asking, ask_people):
+    ask_people(judged_response(0), judged_response(1))
+    ask_people(judged_response(0), judged_response(1))  # with new numbers, like a resumed run that sends a step again
     human_grades.ask(asking.pk)
     assert (GradedResponse.objects.count(), Task.objects.count()) == (2, 2)
 
 
-def test_only_what_a_judge_has_decided_is_asked_and_only_those_criteria(asking, asked):
+def test_only_what_a_judge_has_decided_is_asked_and_only_those_criteria(asking, ask_people):
     half = judged_response(3)
     half["criteria"][1]["verdict"]["source"] = "verifier"
-    asked(judged_response(0, source="verifier"), judged_response(1, met=None), judged_response(2, criteria=[]), half)
+    ask_people(
+        judged_response(0, source="verifier"), judged_response(1, met=None), judged_response(2, criteria=[]), half
+    )
     row = GradedResponse.objects.get()
     assert (row.index, row.verdicts) == (3, {"c1": True})
     assert [each["id"] for each in row.task.example.content["rubric"]["criteria"]] == ["c1"]
@@ -144,8 +146,8 @@ def test_what_a_dead_worker_left_waiting_is_asked_later_even_after_the_end(askin
     assert GradedResponse.objects.get().state == State.ASKED
 
 
-def test_a_response_that_people_cannot_be_asked_about_says_why(asking, asked):
-    asked(judged_response(0, example_key="unknown"), judged_response(1))
+def test_a_response_that_people_cannot_be_asked_about_says_why(asking, ask_people):
+    ask_people(judged_response(0, example_key="unknown"), judged_response(1))
     left, made = GradedResponse.objects.order_by("index")
     assert (left.state, left.problem) == (State.LEFT_OUT, "the dataset has no rubric for it")
     assert made.state == State.ASKED
@@ -155,21 +157,21 @@ def test_a_response_that_people_cannot_be_asked_about_says_why(asking, asked):
     assert GradedResponse.objects.get(step=9).problem == "the response is gone"
 
 
-def test_a_closed_project_is_followed_by_the_next(asking, asked, team):
-    asked(judged_response(0))
+def test_a_closed_project_is_followed_by_the_next(asking, ask_people, team):
+    ask_people(judged_response(0))
     projects.set_state(team.researcher, Project.objects.get(), Project.State.CLOSED)
-    asked(judged_response(1))
+    ask_people(judged_response(1))
     assert list(Project.objects.order_by("id").values_list("name", flat=True)) == [
         "Judge against people",
         "Judge against people 2",
     ]
 
 
-def test_agreement_counts_what_most_people_say(asking, asked, team, django_assert_num_queries):
+def test_agreement_counts_what_most_people_say(asking, ask_people, team, django_assert_num_queries):
     """Judge: both met. People on response 0: met and not met, met and met. On response 1: not met, by the only one who could tell. So the
     judge agrees on one of two decided criteria, and on one criterion people are split.
     """
-    asked(judged_response(0), judged_response(1))
+    ask_people(judged_response(0), judged_response(1))
     first, second = Task.objects.order_by("id")
     one, two = annotators(team, first.project)
     answer(first, one, grades(c1="met", c2="met"))
@@ -181,13 +183,13 @@ def test_agreement_counts_what_most_people_say(asking, asked, team, django_asser
     assert 0.05 < found.low < 0.5 < found.high < 0.95, "of two responses"
     with django_assert_num_queries(3):
         human_grades.agreement(asking)
-    asked(*[judged_response(index) for index in range(2, 9)])
+    ask_people(*[judged_response(index) for index in range(2, 9)])
     with django_assert_num_queries(3):
         human_grades.agreement(asking)
 
 
-def test_the_run_page_shows_judge_against_people(asking, asked, as_researcher, as_annotator, team):
-    asked(judged_response(0))
+def test_the_run_page_shows_judge_against_people(asking, ask_people, as_researcher, as_annotator, team):
+    ask_people(judged_response(0))
     page = page_html(as_researcher.get(f"/runs/{asking.pk}"))
     assert "Nobody has graded a response yet" in page and "1 response drawn" in page
     task = Task.objects.get()
@@ -198,9 +200,9 @@ def test_the_run_page_shows_judge_against_people(asking, asked, as_researcher, a
 
 
 def test_the_api_gives_the_agreement_and_both_answers_of_every_case(
-    asking, asked, api, team, django_assert_max_num_queries
+    asking, ask_people, api, team, django_assert_max_num_queries
 ):
-    asked(judged_response(0), judged_response(1), judged_response(2), judged_response(3, example_key="unknown"))
+    ask_people(judged_response(0), judged_response(1), judged_response(2), judged_response(3, example_key="unknown"))
     first, second, _ = Task.objects.order_by("id")
     one, two = annotators(team, first.project)
     answer(first, one, grades(c1="met", c2="not_met"))
@@ -228,8 +230,8 @@ def test_the_api_gives_the_agreement_and_both_answers_of_every_case(
     assert sum(each["agree"] is True for case in found for each in case["criteria"]) == told["agreeing"]
 
 
-def test_verdicts_of_a_judge_are_kept_from_annotators_and_from_other_workspaces(asking, asked, team):
-    asked(judged_response(0))
+def test_verdicts_of_a_judge_are_kept_from_annotators_and_from_other_workspaces(asking, ask_people, team):
+    ask_people(judged_response(0))
     for path in ("people", "people/cases", "judges"):
         address = f"/runs/{asking.pk}/{path}"
         assert ApiClient(team.reviewer).get(address).status_code == 200
@@ -260,24 +262,24 @@ def own_project(team) -> Project:
     return made
 
 
-def test_a_run_may_name_the_project_that_asks(asking, asked, own_project, team):
+def test_a_run_may_name_the_project_that_asks(asking, ask_people, own_project, team):
     Run.objects.filter(pk=asking.pk).update(graded_in=human_grades.chosen(team.workspace.pk, named("My grades")))
-    asked(judged_response(0))
+    ask_people(judged_response(0))
     assert Project.objects.get() == own_project and human_grades.agreement(asking).project == own_project
     assert Task.objects.filter(project=own_project).count() == 2
     own_project.refresh_from_db()
     assert own_project.version.number == 2 and own_project.version.counts["examples"] == 2
     Run.objects.filter(pk=asking.pk).update(graded_in=None)
-    asked(judged_response(1))
+    ask_people(judged_response(1))
     assert {each.name for each in Project.objects.all()} == {"My grades", "Judge against people"}, (
         "what one run names is not the standing project of the others"
     )
 
 
-def test_where_the_named_project_is_closed_the_standing_one_goes_on(asking, asked, own_project, team):
+def test_where_the_named_project_is_closed_the_standing_one_goes_on(asking, ask_people, own_project, team):
     Run.objects.filter(pk=asking.pk).update(graded_in=own_project)
     projects.set_state(team.researcher, own_project, Project.State.CLOSED)
-    asked(judged_response(0))
+    ask_people(judged_response(0))
     assert Task.objects.latest("id").project.name == "Judge against people"
 
 

@@ -52,7 +52,7 @@ async def post(run: Run, name: str = "ours", responses=ASKED):
     return answer.status_code, json.loads(b"".join([piece async for piece in answer.streaming_content]))  # type: ignore[attr-defined]
 
 
-def asked(run: Run, name: str = "ours", responses=ASKED):
+def post_responses(run: Run, name: str = "ours", responses=ASKED):
     return asyncio.run(post(run, name, responses))
 
 
@@ -61,7 +61,7 @@ def test_the_server_posts_signed_and_gives_back_the_values(launch, service, name
     run = launch(config=CONFIG)
     told = Trainer(run).client.get(f"/api/v1/ingest/runs/{run.id}")
     assert told.json()["services"] == ["ours"] and told.json()["services_url"].endswith(f"/{run.id}/services")
-    assert asked(run) == (200, {"values": VALUES})
+    assert post_responses(run) == (200, {"values": VALUES})
     assert service.asked == ASKED and service.signed == 1
     assert service.url not in told.content.decode() and SECRET not in told.content.decode() + caplog.text
     assert not EndpointLease.objects.exists(), "nothing is held once nobody asks"
@@ -71,32 +71,32 @@ def test_the_server_posts_signed_and_gives_back_the_values(launch, service, name
 def test_only_what_the_run_names_and_only_while_it_lives(team, launch, service, named):
     endpoints.create_endpoint(team.researcher, "reward", name="other", url=service.url)
     run = launch(config=CONFIG)
-    assert asked(run, "other")[0] == 409
-    assert asked(run, responses=[])[0] == 422
+    assert post_responses(run, "other")[0] == 409
+    assert post_responses(run, responses=[])[0] == 422
     endpoints.archive(team.researcher, named)
-    assert "archived" in asked(run)[1]["away"]
+    assert "archived" in post_responses(run)[1]["away"]
     endpoints.restore(team.researcher, named)
-    assert asked(run)[1]["values"]
+    assert post_responses(run)[1]["values"]
     Run.objects.filter(pk=run.pk).update(state="finished")
-    assert asked(Run.objects.get(pk=run.pk))[0] == 409
+    assert post_responses(Run.objects.get(pk=run.pk))[0] == 409
     Run.objects.filter(pk=run.pk).update(state="running", token_digest="x" * 64)
-    assert asked(Run.objects.get(pk=run.pk))[0] == 401
+    assert post_responses(Run.objects.get(pk=run.pk))[0] == 401
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_service_that_moved_inwards_is_not_connected_to(launch, service, named, settings):
     run = launch(config=CONFIG)
     settings.ENDPOINT_NETWORKS = ()
-    assert "is not public" in asked(run)[1]["away"] and not service.asked
+    assert "is not public" in post_responses(run)[1]["away"] and not service.asked
 
 
 @pytest.mark.django_db(transaction=True)
 def test_what_is_wrong_with_the_service_reaches_the_run(launch, service, named):
     run = launch(config=CONFIG)
     service.status = 503
-    assert asked(run)[1] == {"away": "answered 503"}
+    assert post_responses(run)[1] == {"away": "answered 503"}
     service.status = 422
-    assert asked(run)[1] == {"unscored": "answered 422"}
+    assert post_responses(run)[1] == {"unscored": "answered 422"}
 
 
 @pytest.mark.django_db(transaction=True)

@@ -22,7 +22,7 @@ def put(run, start, end, step=1):
     Run.objects.filter(pk=run.pk).update(words_due=True)
 
 
-def found(run, text, **filters):
+def count_found(run, text, **filters):
     return len(queries.rollouts(run, RolloutQuery(text=text, **filters), limit=1000).items)
 
 
@@ -73,8 +73,8 @@ def test_a_rollout_that_replaces_another_keeps_its_id_and_is_indexed_again(run, 
     first, second, third = send("crimson"), send("scarlet"), send("vermilion")
     assert first.pk == second.pk == third.pk, "links lead to it"
     assert first.stored_again is None and first.pk < second.stored_again < third.stored_again
-    assert found(run, "vermilion") == 1
-    assert found(run, "crimson") == found(run, "scarlet") == 0
+    assert count_found(run, "vermilion") == 1
+    assert count_found(run, "crimson") == count_found(run, "scarlet") == 0
     assert indexing.indexed(run.pk) == third.stored_again
 
 
@@ -124,7 +124,7 @@ def test_a_task_ends_after_some_seconds_and_the_next_goes_on(run, monkeypatch):
     assert not WordBlock.objects.exists()
     monkeypatch.setattr(indexing, "SECONDS", 60)
     indexing.index_due()
-    assert found(run, "red") == 20
+    assert count_found(run, "red") == 20
 
 
 def test_blocks_are_merged_and_stay_few(run):
@@ -134,8 +134,8 @@ def test_blocks_are_merged_and_stay_few(run):
     assert WordBlock.objects.filter(run=run).count() < 12
     assert sorted(whole(run)) == expected(run)
     assert BlockWords.objects.exclude(block__in=WordBlock.objects.all()).count() == 0
-    assert found(run, "red") == 300
-    assert found(run, "only77") == 1
+    assert count_found(run, "red") == 300
+    assert count_found(run, "only77") == 1
 
 
 def test_a_block_has_no_more_rollouts_and_words_than_it_may(run, monkeypatch):
@@ -149,7 +149,7 @@ def test_a_block_has_no_more_rollouts_and_words_than_it_may(run, monkeypatch):
     put(run, 200, 205)
     indexing.index(run.pk)
     assert WordBlock.objects.order_by("-first")[0].size == 5
-    assert found(run, "red") == 205
+    assert count_found(run, "red") == 205
 
 
 def test_words_of_many_rollouts_come_back_from_their_bytes():
@@ -246,7 +246,7 @@ def test_a_worker_that_dies_leaves_nothing_half_done(run, monkeypatch):
         indexing.index(run.pk)
     monkeypatch.undo()
     assert WordBlock.objects.get().size == 5 and due(run)
-    assert found(run, "red") == 9
+    assert count_found(run, "red") == 9
     indexing.index_due()
     assert sorted(whole(run)) == expected(run)
 

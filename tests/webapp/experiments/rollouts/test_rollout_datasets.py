@@ -40,7 +40,7 @@ def sampled(run, trainer):
     return run
 
 
-def made(job_id):
+def imported_records(job_id):
     imports.run_import(job_id)
     job = ImportJob.objects.get(pk=job_id)
     assert job.state == "finished", job.error
@@ -70,7 +70,7 @@ def test_the_api_makes_a_version_with_rewards_model_and_steps(team, sampled, cli
     assert reply.status_code == 202, reply.content
     told = reply.json()
     assert told["dataset"] == "best"
-    job, examples = made(told["import_id"])
+    job, examples = imported_records(told["import_id"])
     found = client.get(f"/api/v1/imports/{job.pk}").json()["origin"]
     assert (found["run"], found["prompts"], found["responses"]) == (sampled.pk, 2, 2)
     assert found["left_out"] == {"no_reward": 4, "low": 4, "not_best": 2}
@@ -86,7 +86,7 @@ def test_the_api_makes_a_version_with_rewards_model_and_steps(team, sampled, cli
 def test_lineage_leads_from_the_run_to_its_dataset_and_back(team, sampled, client):
     client.force_login(team.researcher.user)
     client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", {"name": "best"}, content_type="application/json")
-    version = made(ImportJob.objects.get().pk)[0].version
+    version = imported_records(ImportJob.objects.get().pk)[0].version
     assert version.lineage["from"] == "run" and version.lineage["run"] == sampled.pk
     there = page_html(client.get(f"/runs/{sampled.pk}/lineage"))
     assert f"/datasets/{version.dataset_id}/versions/1" in there and "Datasets of its responses" in there
@@ -110,7 +110,7 @@ def test_a_worker_that_dies_while_it_gathers_leaves_no_half_file(team, sampled, 
         generated_files.fill(job, lambda rows: None)
     assert not Path(job.file_path).exists()
     monkeypatch.undo()
-    _, examples = made(job.pk)
+    _, examples = imported_records(job.pk)
     assert sum(len(example.responses) for example in examples) == 8
 
 
@@ -130,7 +130,7 @@ def test_the_form_makes_one_too_and_shows_its_import(team, sampled, client):
     reply = client.post(f"/runs/{sampled.pk}/rollouts/dataset", form)
     job = ImportJob.objects.get()
     assert reply.status_code == 302 and reply.url == f"/imports/{job.pk}"
-    _, examples = made(job.pk)
+    _, examples = imported_records(job.pk)
     assert {step for example in examples for step in example.meta["steps"].values()} == {2}
     assert [len(example.responses) for example in examples] == [2, 2]
 
@@ -241,7 +241,7 @@ def test_the_page_counts_shows_cases_and_makes_what_it_counted(filtered, client,
     without = page_html(client.get(address, {"filtered": "1", "on": ON[:-1], **FILTERS}))
     assert "3 responses" in without and "Create the dataset of 3 responses" in without
     reply = client.post(address, {"filtered": "1", "on": ON, "name": "sifted", **FILTERS})
-    job, (example,) = made(ImportJob.objects.get().pk)
+    job, (example,) = imported_records(ImportJob.objects.get().pk)
     assert reply.url == f"/imports/{job.pk}" and job.origin["left_out"] == dict.fromkeys(ON, 1)
     assert {each.text for each in example.responses} == {"one that is best of all", "one that is second best"}
     assert job.version.lineage["from"] == "run" and job.version.lineage["wanted"]["best"] == 2
@@ -283,7 +283,7 @@ def test_count_again_and_make_both_go_by_what_the_form_says(filtered, client, te
     page = page_html(client.get(counted.url.split("#")[0]))
     assert "Create the dataset of 1 response" in page and 'value="mine"' in page
     client.post(address, {**changed, "best": "3"})
-    _, (example,) = made(ImportJob.objects.get().pk)
+    _, (example,) = imported_records(ImportJob.objects.get().pk)
     assert len(example.responses) == 3
 
 
@@ -296,7 +296,7 @@ def test_a_dataset_keeps_that_a_hint_was_shown(run, trainer, client, team):
     client.force_login(team.researcher.user)
     body = {"name": "hinted"}
     reply = client.post(f"/api/v1/runs/{run.pk}/rollouts/dataset", body, content_type="application/json")
-    _, (example,) = made(reply.json()["import_id"])
+    _, (example,) = imported_records(reply.json()["import_id"])
     assert example.meta["hint"] == {"s1-0-0": 0.5, "s1-0-1": 0.0}
 
 
@@ -304,7 +304,7 @@ def test_without_the_filter_of_rewards_answers_that_have_none_stay(filtered, cli
     client.force_login(team.researcher.user)
     body = {"name": "all", "without": ["no_reward"]}
     reply = client.post(f"/api/v1/runs/{filtered.pk}/rollouts/dataset", body, content_type="application/json")
-    _, (example,) = made(reply.json()["import_id"])
+    _, (example,) = imported_records(reply.json()["import_id"])
     assert len(example.responses) == 10 and "s1-0-0" not in example.meta["rewards"], "missing, never 0"
 
 
@@ -324,7 +324,7 @@ def test_the_best_of_a_policys_rollouts_train_a_model_that_the_next_policy_begin
     client.force_login(team.researcher.user)
     body = {"name": "rollouts"}
     reply = client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", body, content_type="application/json")
-    job, _ = made(reply.json()["import_id"])
+    job, _ = imported_records(reply.json()["import_id"])
     datasets.freeze(team.researcher, job.version)
     counted = training_counts.count(job.version_id) or training_counts.count_now(job.version)
     assert counted["train"]["valued"] == 2

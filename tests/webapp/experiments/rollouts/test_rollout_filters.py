@@ -28,7 +28,7 @@ def judged(run):
     return run
 
 
-def found(run, sort=None, **filters):
+def found_places(run, sort=None, **filters):
     return [each.index for each in queries.rollouts(run, RolloutQuery(step=1, **filters), sort=sort).items]
 
 
@@ -37,40 +37,40 @@ def test_parts_disagree_by_the_places_that_a_response_has_in_its_group(judged):
     between = ("verifier", "judge")
     page = queries.rollouts(judged, RolloutQuery(step=1, between=between), sort="-apart")
     assert [(each.index, each.apart) for each in page.items] == [(2, 1.0), (0, 0.75), (1, 0.25)]  # type: ignore[attr-defined]
-    assert found(judged, between=between, apart=0.75) == [0, 2]
-    assert found(judged, between=between[::-1], apart=0.75) == [0, 2]
+    assert found_places(judged, between=between, apart=0.75) == [0, 2]
+    assert found_places(judged, between=between[::-1], apart=0.75) == [0, 2]
 
 
 def test_parts_of_one_scale_disagree_by_their_values(judged):
-    assert found(judged, between=("verifier", "judge"), measure="value", apart=2.0) == [0, 1]
+    assert found_places(judged, between=("verifier", "judge"), measure="value", apart=2.0) == [0, 1]
 
 
 def test_a_response_alone_in_its_group_has_no_place_to_disagree_about(run):
     row(run, 0, a=1.0, b=0.0).save()
-    assert found(run, between=("a", "b")) == []
-    assert found(run, between=("a", "b"), measure="value", apart=1.0) == [0]
+    assert found_places(run, between=("a", "b")) == []
+    assert found_places(run, between=("a", "b"), measure="value", apart=1.0) == [0]
 
 
 def test_another_group_and_phase_do_not_count_among_the_places(judged):
     row(judged, 0, group=1, verifier=5.0, judge=5.0).save()
     Rollout.objects.filter(group=0, index=2).update(phase="eval")
-    assert found(judged, between=("verifier", "judge"), apart=0.25) == [0, 1]
+    assert found_places(judged, between=("verifier", "judge"), apart=0.25) == [0, 1]
 
 
 def test_other_filters_leave_the_places_as_they_are(judged):
     """The whole group is ranked, even if only a part of it is shown."""
-    assert found(judged, between=("verifier", "judge"), apart=1.0, part="judge", high=1.5) == [2]
+    assert found_places(judged, between=("verifier", "judge"), apart=1.0, part="judge", high=1.5) == [2]
 
 
 def test_by_value_of_a_part(judged):
-    assert found(judged, part="judge", low=2.0) == [0, 1]
-    assert found(judged, part="judge", low=1.5, high=2.5) == [1]
-    assert found(judged, part="judge", lacking=True) == [3]
-    assert found(judged, part="judge", sort="-part") == [0, 1, 2, 3], "missing comes last"
-    assert found(judged, part="judge", sort="part") == [2, 1, 0, 3]
-    assert found(judged, part="verifier", high=0.0, by="judge", sort="part") == [1, 0], "sorted by another part"
-    assert found(judged, part="another") == []
-    assert found(judged, part="' OR 1=1 --") == []
+    assert found_places(judged, part="judge", low=2.0) == [0, 1]
+    assert found_places(judged, part="judge", low=1.5, high=2.5) == [1]
+    assert found_places(judged, part="judge", lacking=True) == [3]
+    assert found_places(judged, part="judge", sort="-part") == [0, 1, 2, 3], "missing comes last"
+    assert found_places(judged, part="judge", sort="part") == [2, 1, 0, 3]
+    assert found_places(judged, part="verifier", high=0.0, by="judge", sort="part") == [1, 0], "sorted by another part"
+    assert found_places(judged, part="another") == []
+    assert found_places(judged, part="' OR 1=1 --") == []
 
 
 def test_by_a_verdict_and_by_columns_at_once(judged):
@@ -79,17 +79,17 @@ def test_by_a_verdict_and_by_columns_at_once(judged):
 
     for index, met in enumerate((True, False, True, None)):
         Rollout.objects.filter(index=index).update(content={"criteria": held(met)})
-    assert found(judged, verdict="met") == [0, 2]
-    assert found(judged, part="judge", low=1.5, verdict="met") == [0], "a verdict and a part"
-    assert found(judged, part="judge", low=1.5, criterion="c1", verdict="unmet") == [1]
-    assert found(judged, excluded=True, criterion="Names a colour") == [3]
-    assert found(judged, excluded=False, criterion="Names a colour", verdict="missing") == []
-    assert found(judged, between=("verifier", "judge"), apart=0.75, verdict="met", part="judge", high=5.0) == [2]
+    assert found_places(judged, verdict="met") == [0, 2]
+    assert found_places(judged, part="judge", low=1.5, verdict="met") == [0], "a verdict and a part"
+    assert found_places(judged, part="judge", low=1.5, criterion="c1", verdict="unmet") == [1]
+    assert found_places(judged, excluded=True, criterion="Names a colour") == [3]
+    assert found_places(judged, excluded=False, criterion="Names a colour", verdict="missing") == []
+    assert found_places(judged, between=("verifier", "judge"), apart=0.75, verdict="met", part="judge", high=5.0) == [2]
 
 
 def test_by_being_left_out(judged):
-    assert found(judged, excluded=True) == [3]
-    assert found(judged, excluded=False) == [0, 1, 2]
+    assert found_places(judged, excluded=True) == [3]
+    assert found_places(judged, excluded=False) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("sort", "field"), [("-apart", "between"), ("part", "by")])

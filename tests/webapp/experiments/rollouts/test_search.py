@@ -32,18 +32,18 @@ def put(lag):
     return _put
 
 
-def found(run, text, sort=None, **filters):
+def found_rows(run, text, sort=None, **filters):
     return [row.pk for row in queries.rollouts(run, RolloutQuery(text=text, **filters), sort=sort).items]
 
 
 def test_words_are_found_in_any_order_and_case_the_newest_first(put, run):
     for number in (7, 4095, 4096, 9000, 50_000):
         put(run, number, f"The Émigré sang number{number}")
-    assert found(run, "SANG émigré") == [50_000, 9000, 4096, 4095, 7]
-    assert found(run, "number4096 the") == [4096]
-    assert found(run, "number4096 number7") == []
-    assert found(run, "emigre") == []
-    assert found(run, "number") == [], "whole words"
+    assert found_rows(run, "SANG émigré") == [50_000, 9000, 4096, 4095, 7]
+    assert found_rows(run, "number4096 the") == [4096]
+    assert found_rows(run, "number4096 number7") == []
+    assert found_rows(run, "emigre") == []
+    assert found_rows(run, "number") == [], "whole words"
 
 
 def test_every_text_of_a_rollout_is_searched(put, run):
@@ -62,28 +62,28 @@ def test_every_text_of_a_rollout_is_searched(put, run):
         tokens=["tokenised"],
     )
     said = "responded prompted scaffolded key excludedly environs toolbox noted rawly whyly explained"
-    assert [found(run, word) for word in said.split()] == [[1]] * 11
-    assert found(run, said) == [1]
-    assert found(run, "tokenised") == found(run, "criterial") == []
+    assert [found_rows(run, word) for word in said.split()] == [[1]] * 11
+    assert found_rows(run, said) == [1]
+    assert found_rows(run, "tokenised") == found_rows(run, "criterial") == []
 
 
 def test_a_phrase_stands_as_it_is(put, run):
     put(run, 1, "a red fox jumps")
     put(run, 2, "a fox, red with shame")
-    assert found(run, "red fox") == [2, 1]
-    assert found(run, '"red fox"') == [1]
-    assert found(run, '"red fox" shame') == []
+    assert found_rows(run, "red fox") == [2, 1]
+    assert found_rows(run, '"red fox"') == [1]
+    assert found_rows(run, '"red fox" shame') == []
 
 
 def test_writing_without_blanks_is_found_by_any_part_of_it(put, run):
     put(run, 1, "模型通过强化学习训练。")
     put(run, 2, "强化了学习")
-    assert found(run, "强化学习") == [1]
-    assert found(run, "学") == [2, 1]
-    assert found(run, "学习 强化") == [2, 1]
-    assert found(run, "ＲＬ") == []
+    assert found_rows(run, "强化学习") == [1]
+    assert found_rows(run, "学") == [2, 1]
+    assert found_rows(run, "学习 强化") == [2, 1]
+    assert found_rows(run, "ＲＬ") == []
     put(run, 3, "学习RL方法")
-    assert found(run, "ＲＬ") == [3], "letters of another width are the same"
+    assert found_rows(run, "ＲＬ") == [3], "letters of another width are the same"
 
 
 def test_only_the_run_the_step_and_the_phase_that_are_asked_for(put, run, launch):
@@ -91,11 +91,11 @@ def test_only_the_run_the_step_and_the_phase_that_are_asked_for(put, run, launch
     put(run, 2, "red", step=2)
     put(run, 3, "red", step=2, phase="eval")
     put(launch(), 4, "red", step=2)
-    assert found(run, "red") == [3, 2, 1]
-    assert found(run, "red", step=2) == [3, 2]
-    assert found(run, "red", step=2, phase="train") == [2]
-    assert found(run, "red", phase="eval") == [3]
-    assert found(run, "red", step=9) == []
+    assert found_rows(run, "red") == [3, 2, 1]
+    assert found_rows(run, "red", step=2) == [3, 2]
+    assert found_rows(run, "red", step=2, phase="train") == [2]
+    assert found_rows(run, "red", phase="eval") == [3]
+    assert found_rows(run, "red", step=9) == []
 
 
 @pytest.mark.parametrize("few", [0, 3, 500])
@@ -103,17 +103,17 @@ def test_any_number_of_rollouts_is_found_in_their_order(put, run, monkeypatch, f
     monkeypatch.setattr(searching, "FEW", few)
     for number in range(1, 12):
         put(run, number, "red" if number % 2 else "blue red" if number % 3 else "green blue")
-    assert found(run, "red") == [11, 10, 9, 8, 7, 5, 4, 3, 2, 1]
-    assert found(run, "blue red") == [10, 8, 4, 2]
-    assert found(run, "green blue") == [6]
+    assert found_rows(run, "red") == [11, 10, 9, 8, 7, 5, 4, 3, 2, 1]
+    assert found_rows(run, "blue red") == [10, 8, 4, 2]
+    assert found_rows(run, "green blue") == [6]
 
 
 def test_with_other_filters_and_orders(put, run):
     for number in range(1, 7):
         put(run, number, "red" if number % 2 else "red fox", part_values={"judge": float(number)})
-    assert found(run, "fox", sort="reward") == [2, 4, 6]
-    assert found(run, "fox", sort="-reward", part="judge", high=4.0) == [4, 2]
-    assert found(run, "fox", part="judge", high=4.0) == [4, 2]
+    assert found_rows(run, "fox", sort="reward") == [2, 4, 6]
+    assert found_rows(run, "fox", sort="-reward", part="judge", high=4.0) == [4, 2]
+    assert found_rows(run, "fox", part="judge", high=4.0) == [4, 2]
 
 
 @pytest.mark.parametrize("text", ["red", '"red fox"'])
@@ -137,14 +137,14 @@ def test_two_words_with_one_number_are_told_apart(put, run):
     assert search_words.numbers({"plumless"}) == search_words.numbers({"buckeroo"})
     put(run, 1, "plumless")
     put(run, 2, "buckeroo")
-    assert found(run, "buckeroo") == [2]
-    assert found(run, "buckeroo", step=1) == [2]
+    assert found_rows(run, "buckeroo") == [2]
+    assert found_rows(run, "buckeroo", step=1) == [2]
 
 
 @pytest.mark.parametrize("text", ["?!", '""', " ".join(map(str, range(40)))])
 def test_a_search_without_words_or_with_too_many_is_refused(run, text):
     with pytest.raises(Invalid) as refused:
-        found(run, text)
+        found_rows(run, text)
     assert "text" in refused.value.fields
 
 
@@ -173,18 +173,18 @@ def test_writing_from_right_to_left_and_with_signs_over_its_letters(put, run):
     put(run, 3, "हिन्दी में लिखा")
     put(run, 4, "ह न द")
     put(run, 5, "สวัสดีครับ")
-    assert found(run, "كِتَابٌ") == [1]
-    assert found(run, '"جديد"') == [1]
-    assert found(run, "בעברית כתוב") == [2]
-    assert found(run, "हिन्दी") == [3], "its vowels are no gaps"
-    assert found(run, "สวัสดี") == [5]
+    assert found_rows(run, "كِتَابٌ") == [1]
+    assert found_rows(run, '"جديد"') == [1]
+    assert found_rows(run, "בעברית כתוב") == [2]
+    assert found_rows(run, "हिन्दी") == [3], "its vowels are no gaps"
+    assert found_rows(run, "สวัสดี") == [5]
 
 
 def test_what_is_deleted_is_not_found(put, run):
     for number in range(1, 6):
         put(run, number, "red")
     Rollout.objects.filter(pk__in=[2, 5]).delete()
-    assert found(run, "red") == found(run, "red", sort="-reward") == [4, 3, 1]
+    assert found_rows(run, "red") == found_rows(run, "red", sort="-reward") == [4, 3, 1]
 
 
 def test_a_search_leaves_out_what_waits_for_workers_and_says_how_much(put, run, monkeypatch, api):
@@ -221,7 +221,7 @@ def test_blocks_that_are_merged_during_a_search_lose_nothing(put, run, monkeypat
         return real(hits)
 
     monkeypatch.setattr(searching, "_places", merging)
-    assert found(run, "red", sort="-reward", phase="train") == list(range(13, 0, -2))
+    assert found_rows(run, "red", sort="-reward", phase="train") == list(range(13, 0, -2))
     assert not more
 
 
@@ -251,4 +251,6 @@ def test_only_of_one_prompt(put, run):
     for number in range(1, 4):
         put(run, number, "red")
     Rollout.objects.filter(pk=2).update(example_key="mine")
-    assert found(run, "red", example_key="mine") == found(run, "red", example_key="mine", sort="-reward") == [2]
+    assert (
+        found_rows(run, "red", example_key="mine") == found_rows(run, "red", example_key="mine", sort="-reward") == [2]
+    )

@@ -20,7 +20,7 @@ def apart(trainer, step, *turns, index=0):
     return turns_event, trainer.event("rollouts", step, rollouts=[record])
 
 
-def found(run, text):
+def found_places(run, text):
     return [row.index for row in queries.rollouts(run, RolloutQuery(text=text)).items]
 
 
@@ -31,8 +31,8 @@ def test_the_turns_of_an_episode_that_lie_apart_are_searched_once_they_are_index
     indexing.index_due()
     assert api.get(f"/runs/{run.pk}/rollouts?text=vermilion").json()["waiting"] == 0
     for text in ("vermilion", "crimson shelf done", '"of vermilion"', "search_web"):
-        assert len(found(run, text)) == 1, text
-    assert found(run, '"shelf vermilion"') == found(run, "vermil") == []
+        assert len(found_places(run, text)) == 1, text
+    assert found_places(run, '"shelf vermilion"') == found_places(run, "vermil") == []
 
 
 def test_an_episode_that_comes_again_is_found_by_its_new_turns_alone(run, trainer):
@@ -40,8 +40,8 @@ def test_an_episode_that_comes_again_is_found_by_its_new_turns_alone(run, traine
     indexing.index_due()
     trainer.post(*apart(trainer, 1, {"author": "policy", "text": "only scarlet", "tokens": 2}))
     indexing.index_due()
-    assert len(found(run, "scarlet")) == 1
-    assert found(run, "vermilion") == found(run, "crimson") == []
+    assert len(found_places(run, "scarlet")) == 1
+    assert found_places(run, "vermilion") == found_places(run, "crimson") == []
 
 
 def test_words_and_phrases_at_the_seam_of_two_parts_are_found(run, trainer):
@@ -51,8 +51,8 @@ def test_words_and_phrases_at_the_seam_of_two_parts_are_found(run, trainer):
     ]
     trainer.post(*apart(trainer, 1, *parts))
     indexing.index_due()
-    assert len(found(run, "seashore")) == len(found(run, '"the seashore and"')) == 1
-    assert found(run, '"the shore"') == []
+    assert len(found_places(run, "seashore")) == len(found_places(run, '"the seashore and"')) == 1
+    assert found_places(run, '"the shore"') == []
 
 
 @pytest.mark.parametrize("sort", [None, "-reward"])

@@ -16,7 +16,7 @@ from webapp.experiments.runs import history
 from webapp.experiments.table import services as table
 
 
-def told(run):
+def event_words(run):
     return [(event.what, event.who, event.why) for event in history.events(run)[0]]
 
 
@@ -33,7 +33,7 @@ def lived(run, team):
 
 
 def test_every_change_says_who_made_it_and_why(lived):
-    assert told(lived) == [
+    assert event_words(lived) == [
         ("Failed", "", "Ray refused the job"),
         ("In the line again, as attempt 2", "Rosa", ""),
         ("Stopped", "", "Stopped after step 3"),
@@ -47,7 +47,7 @@ def test_every_change_says_who_made_it_and_why(lived):
 def test_what_the_server_asked_for_itself_keeps_its_reason(run):
     states.move(run, "starting")
     lifecycle.stop_as(None, run, "sweep 3 was stopped")
-    assert told(run)[0] == ("Asked to stop", "", "sweep 3 was stopped")
+    assert event_words(run)[0] == ("Asked to stop", "", "sweep 3 was stopped")
 
 
 def test_what_changed_no_state_stands_between_and_ends_no_state(run, team):

@@ -21,7 +21,7 @@ from webapp.personal_data import erasing
 pytestmark = pytest.mark.django_db
 
 
-def asked(runs) -> str:
+def share_url(runs) -> str:
     return f"/experiments/share?ids={','.join(str(run.pk) for run in runs)}"
 
 
@@ -33,20 +33,21 @@ def actions() -> list[str]:
 
 def test_a_workspace_allows_no_links_until_an_owner_does(team, two, as_researcher):
     assert not team.workspace.allows_share_links
-    assert b"does not allow share links" in as_researcher.get(asked(two)).content
-    answer = as_researcher.post(asked(two), {"name": "x", "lasts": "30"})
+    assert b"does not allow share links" in as_researcher.get(share_url(two)).content
+    answer = as_researcher.post(share_url(two), {"name": "x", "lasts": "30"})
     assert answer.status_code == 200 and not ShareLink.objects.exists()
     refused = ApiClient(team.researcher).post("/share-links", {"runs": [run.pk for run in two]})
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "share_links_not_allowed")
     browser(team.owner).post("/settings/share-links/allowed", {"allow": "yes"})
     assert (
-        as_researcher.post(asked(two), {"name": "x", "lasts": "30"}).status_code == 200 and ShareLink.objects.exists()
+        as_researcher.post(share_url(two), {"name": "x", "lasts": "30"}).status_code == 200
+        and ShareLink.objects.exists()
     )
     assert AuditEntry.objects.get(action="workspace.share_links").detail == {"allowed": True}
 
 
 def test_the_link_is_shown_once_and_stored_as_a_digest(team, allowed, two, as_researcher):
-    text = as_researcher.post(asked(two), {"name": "For the paper", "lasts": "30"}).content.decode()
+    text = as_researcher.post(share_url(two), {"name": "For the paper", "lasts": "30"}).content.decode()
     row = ShareLink.objects.get()
     secret = text.split("/shared/")[1].split("<")[0]
     assert row.digest == hash_secret(secret) and len(secret) == 43
@@ -59,23 +60,23 @@ def test_the_link_is_shown_once_and_stored_as_a_digest(team, allowed, two, as_re
 
 
 def test_for_ever_has_to_be_chosen(allowed, two, as_researcher):
-    form = as_researcher.get(asked(two)).content.decode()
+    form = as_researcher.get(share_url(two)).content.decode()
     assert (
         '<option value="30" selected>30 days</option>' in form and '<option value="0">until withdrawn</option>' in form
     )
-    as_researcher.post(asked(two), {"name": "x", "lasts": "0"})
+    as_researcher.post(share_url(two), {"name": "x", "lasts": "0"})
     assert ShareLink.objects.get().expires_at is None
     assert "when withdrawn" in as_researcher.get("/settings/share-links").content.decode()
 
 
 def test_the_form_says_what_will_be_seen(allowed, two, as_researcher):
-    text = as_researcher.get(asked(two)).content.decode()
+    text = as_researcher.get(share_url(two)).content.decode()
     assert "ours 0 · ours 1" in text and "<code>seed</code>" in text and two[0].experiment.name in text
 
 
 def test_the_baseline_of_the_page_goes_along(allowed, two, secret_run, as_researcher):
-    as_researcher.post(f"{asked(two)}&baseline={two[1].pk}", {"name": "x", "lasts": "7"})
-    as_researcher.post(f"{asked(two)}&baseline={secret_run.pk}", {"name": "y", "lasts": "7"})
+    as_researcher.post(f"{share_url(two)}&baseline={two[1].pk}", {"name": "x", "lasts": "7"})
+    as_researcher.post(f"{share_url(two)}&baseline={secret_run.pk}", {"name": "y", "lasts": "7"})
     assert [
         list(link.runs.filter(baseline=True).values_list("run", flat=True)) for link in ShareLink.objects.order_by("pk")
     ] == [[two[1].pk], []]
@@ -109,7 +110,7 @@ def test_researchers_and_owners_share_and_nobody_else(team, link, two, who, may)
     else:
         assert page.get("/settings/share-links").status_code == (200 if may else 403)
     if not foreign:
-        assert page.get(asked(two)).status_code == (200 if may else 403)
+        assert page.get(share_url(two)).status_code == (200 if may else 403)
     refused = 404 if foreign else 403
     form = page.post(f"/settings/share-links/{link[0].pk}/withdraw", {"sure": "1"}).status_code
     assert form == (302 if may else refused)
@@ -122,7 +123,7 @@ def test_runs_of_others_cannot_be_shared(team, allowed, two, elsewhere, as_resea
     assert script.post("/share-links", {"runs": [two[0].pk, elsewhere.pk]}).status_code == 404
     assert script.post("/share-links", {"runs": [two[0].pk], "baseline": two[1].pk}).status_code == 422
     assert script.post("/share-links", {"runs": []}).status_code == 422
-    assert as_researcher.post(asked([two[0], elsewhere]), {"name": "x", "lasts": "7"}).status_code == 404
+    assert as_researcher.post(share_url([two[0], elsewhere]), {"name": "x", "lasts": "7"}).status_code == 404
     assert not ShareLink.objects.exists()
 
 

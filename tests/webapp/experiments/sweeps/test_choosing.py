@@ -15,12 +15,12 @@ RANK = SweepAxis("model.lora.rank", low=2, high=5, whole=True, points=4)
 LIST = SweepAxis("rollout.truncated", values=("train", "mask"))
 
 
-def asked(axes, number=1, known=(), seed=0, higher=True) -> TrialAsked:
+def trial_asked(axes, number=1, known=(), seed=0, higher=True) -> TrialAsked:
     return TrialAsked(axes, seed, number, higher, tuple(known))
 
 
 def test_a_grid_has_every_combination_and_then_nothing():
-    found = [choosing.chosen("grid", asked((LR, LIST), number)) for number in range(1, 8)]
+    found = [choosing.chosen("grid", trial_asked((LR, LIST), number)) for number in range(1, 8)]
     assert [(each["optim.lr"], each["rollout.truncated"]) for each in found[:6]] == [
         (1e-5, "train"),
         (1e-5, "mask"),
@@ -39,9 +39,9 @@ def test_points_of_a_range_of_whole_numbers_are_whole_and_none_comes_twice():
 
 def test_draws_come_from_seed_and_number_alone_and_stay_between_the_ends():
     axes = (LR, RANK, LIST)
-    found = [choosing.chosen("random", asked(axes, number)) for number in range(1, 200)]
-    assert found == [choosing.chosen("random", asked(axes, number)) for number in range(1, 200)]
-    assert found != [choosing.chosen("random", asked(axes, number, seed=1)) for number in range(1, 200)]
+    found = [choosing.chosen("random", trial_asked(axes, number)) for number in range(1, 200)]
+    assert found == [choosing.chosen("random", trial_asked(axes, number)) for number in range(1, 200)]
+    assert found != [choosing.chosen("random", trial_asked(axes, number, seed=1)) for number in range(1, 200)]
     rates: list[Any] = [each["optim.lr"] for each in found]
     assert all(1e-5 <= rate <= 1e-3 for rate in rates) and {each["model.lora.rank"] for each in found} == {2, 3, 4, 5}
     # log: half of the draws are below the geometric mean; 199 coins give 70 to 130 except in one of 20,000 cases
@@ -51,10 +51,10 @@ def test_draws_come_from_seed_and_number_alone_and_stay_between_the_ends():
 def test_a_configuration_is_drawn_once_and_a_small_space_is_used_up():
     axes, known = (LIST, RANK), []
     for number in range(1, 9):
-        values = choosing.chosen("random", asked(axes, number, known))
+        values = choosing.chosen("random", trial_asked(axes, number, known))
         known.append(KnownTrial(number, values, "finished", 0.0))
     assert len({space.digest(each.values) for each in known}) == 8 == space.size(axes)
-    assert choosing.chosen("random", asked(axes, 9, known)) is None
+    assert choosing.chosen("random", trial_asked(axes, 9, known)) is None
 
 
 def test_values_are_laid_at_their_places_and_nothing_else_moves():
@@ -119,7 +119,7 @@ def searched(method: str, seed: int, trials: int = 40) -> list[KnownTrial]:
     known: list[KnownTrial] = []
     for number in range(1, trials + 1):
         wide = (SweepAxis("optim.lr", low=1e-7, high=1.0, scale="log"), RANK)
-        values = choosing.chosen(method, asked(wide, number, known, seed, higher=False))
+        values = choosing.chosen(method, trial_asked(wide, number, known, seed, higher=False))
         known.append(KnownTrial(number, values, "finished", bowl(values)))
     return known
 
@@ -144,7 +144,7 @@ def test_tpe_knows_of_trials_under_way_stopped_early_and_without_a_value():
         KnownTrial(14, {"optim.lr": 7e-4}, "lost"),
         KnownTrial(15, {"optim.lr": 8e-4}, "refused"),
     ]
-    rate: Any = choosing.chosen("tpe", asked((LR,), 16, known))["optim.lr"]
+    rate: Any = choosing.chosen("tpe", trial_asked((LR,), 16, known))["optim.lr"]
     assert 1e-5 <= rate <= 1e-3
 
 
@@ -152,4 +152,4 @@ def test_without_optuna_tpe_is_not_offered(monkeypatch):
     monkeypatch.setattr(tpe, "PACKAGE", "optuna_that_is_not_there")
     assert choosing.offered() == ["grid", "random"]
     with pytest.raises(ImportError):
-        choosing.chosen("tpe", asked((LR,)))
+        choosing.chosen("tpe", trial_asked((LR,)))

@@ -27,12 +27,12 @@ def six(make):
     return [*runs, bare]
 
 
-def asked(api, **query):
+def get_groups(api, **query):
     return api.get("/runs/table/groups", **{"by": RATE, "columns": "eval/score,config.seed", **query}).json()
 
 
 def test_runs_with_one_value_are_a_group_with_mean_and_interval_over_seeds(api, six):
-    told = asked(api, sort=RATE)
+    told = get_groups(api, sort=RATE)
     assert [(row["value"], len(row["runs"])) for row in told["items"]] == [(1e-5, 3), (1e-4, 2), (None, 1)]
     first, second, third = told["items"]
     assert first["runs"] == [run.pk for run in reversed(six[:3])] and first["seeds"] == ["0", "1", "2"]
@@ -49,7 +49,7 @@ def test_runs_with_one_value_are_a_group_with_mean_and_interval_over_seeds(api, 
 def test_runs_of_one_seed_count_as_one(api, six, make):
     for again in range(3):
         make(f"a0 again {again}", seed=0, lr=1e-5, scores=[0.1 + 0.1 * again])
-    mean = asked(api, sort=RATE)["items"][0]["values"]["eval/score"]["mean"]
+    mean = get_groups(api, sort=RATE)["items"][0]["values"]["eval/score"]["mean"]
     # seed 0 has 0.1, 0.1, 0.2, 0.3: mean 0.175; with 0.2 and 0.6 the mean is 0.325
     assert (mean["value"], mean["n"]) == (pytest.approx(0.325), 3)
 
@@ -69,13 +69,13 @@ def test_runs_of_one_seed_count_as_one(api, six, make):
 def test_groups_are_in_the_order_of_their_mean_and_those_without_come_last(api, six, sort, order):
     found, cursor = [], None
     while True:
-        told = asked(api, sort=sort, limit=1, **({"cursor": cursor} if cursor else {}))
+        told = get_groups(api, sort=sort, limit=1, **({"cursor": cursor} if cursor else {}))
         found += [row["value"] for row in told["items"]]
         cursor = told["next"]
         if cursor is None:
             break
     assert found == order
-    assert [row["value"] for row in asked(api, sort=sort)["items"]] == order
+    assert [row["value"] for row in get_groups(api, sort=sort)["items"]] == order
 
 
 @pytest.mark.parametrize("by", [RATE, "tag", "group", "state", "model", "by", "config.steps", "config.note"])
@@ -83,7 +83,7 @@ def test_the_query_of_a_group_finds_its_runs(api, six, make, by):
     RunTag.objects.bulk_create(RunTag(run=run, name=name) for run in six[:2] for name in ("good", "two words"))
     RunTag.objects.create(run=six[2], name="good")
     Run.objects.filter(pk=six[0].pk).update(group='of "quotes", and commas')
-    told = asked(api, by=by, q="-name:c")
+    told = get_groups(api, by=by, q="-name:c")
     assert told["items"] if by != "config.note" else "error" in told
     for row in told.get("items", []):
         found = api.get("/runs/table", q=row["query"]).json()["items"]
@@ -95,7 +95,7 @@ def test_the_query_of_a_group_finds_its_runs(api, six, make, by):
 def test_tags_are_in_their_own_order(api, six, as_researcher):
     RunTag.objects.bulk_create(RunTag(run=six[0], name=name) for name in ("good", "bad"))
     for sort, order in (("tag", ["bad", "good", None]), ("-tag", ["good", "bad", None])):
-        assert [row["value"] for row in asked(api, by="tag", sort=sort)["items"]] == order
+        assert [row["value"] for row in get_groups(api, by="tag", sort=sort)["items"]] == order
     shown = as_researcher.get("/experiments", {"group": "tag", "sort": "tag"})
     for _, link in shown.context["rows"]:
         assert as_researcher.get(f"/experiments/rows?{link}").status_code == 200
@@ -105,7 +105,7 @@ def test_tags_are_in_their_own_order(api, six, as_researcher):
 def test_a_person_without_a_name_is_a_group_by_the_address(api, six):
     person = User.objects.get(pk=six[0].created_by_id)
     User.objects.filter(pk=person.pk).update(name="")
-    (row,) = asked(api, by="by")["items"]
+    (row,) = get_groups(api, by="by")["items"]
     assert (row["value"], len(row["runs"])) == (person.email, 6)
     found = api.get("/runs/table", q=row["query"]).json()["items"]
     assert [each["run"]["id"] for each in found] == row["runs"]
@@ -114,11 +114,11 @@ def test_a_person_without_a_name_is_a_group_by_the_address(api, six):
 def test_a_group_that_no_query_finds_keeps_its_row_without_a_link(api, six, as_researcher):
     terms = " ".join(f"-name:x{place}" for place in range(30))  # as many as a query may have
     for query in (terms, f"-name:{'x' * 990}"):
-        told = asked(api, q=query)["items"]
+        told = get_groups(api, q=query)["items"]
         assert [(row["query"], len(row["runs"])) for row in told] == [(None, 1), (None, 2), (None, 3)]
         text = as_researcher.get("/experiments", {"group": RATE, "q": query}).content.decode()
         assert text.count("is-group") == 3 and "data-unfold" not in text
-    assert all(row["query"] for row in asked(api, q=terms.removesuffix(" -name:x29"))["items"])
+    assert all(row["query"] for row in get_groups(api, q=terms.removesuffix(" -name:x29"))["items"])
 
 
 def test_a_query_finds_runs_that_have_a_value(api, six):
@@ -147,7 +147,7 @@ def test_what_is_wrong_is_said_at_its_place(api, six, as_researcher):
 
 def test_groups_are_of_the_newest_runs_if_there_are_very_many(api, six, monkeypatch, as_researcher):
     monkeypatch.setattr(grouping, "MOST_RUNS", 3)
-    told = asked(api)
+    told = get_groups(api)
     assert told["partial"] and sum(len(row["runs"]) for row in told["items"]) == 3
     shown = as_researcher.get("/experiments", {"group": RATE}).content.decode()
     assert "these are the groups of the newest 3" in shown
@@ -161,7 +161,7 @@ def test_runs_of_others_are_in_no_group(six, team):
 def test_groups_cost_the_same_however_many_runs(api, six, make, team):
     def queries() -> int:
         with CaptureQueriesContext(connection) as done:
-            asked(api, sort="-eval/score")
+            get_groups(api, sort="-eval/score")
         return len(done)
 
     queries()
@@ -235,4 +235,4 @@ def test_a_page_offers_few_of_very_many_paths_and_the_chosen_one(six, as_researc
     monkeypatch.setattr(grouping, "MOST_NAMES", 1)
     assert offered() == many[:1] and RATE not in many[:1]
     assert offered(group=RATE) == [many[0], RATE]
-    assert len(asked(api)["items"]) == 3
+    assert len(get_groups(api)["items"]) == 3

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from webapp.experiments.table.language import QueryProblem, parse, quote_text
 
 
-def told(text: str) -> list[tuple]:
+def parsed_terms(text: str) -> list[tuple]:
     return [
         (term.field and term.field.text, term.operator, [value.text for value in term.values], term.turned)
         for term in parse(text)
@@ -33,7 +33,7 @@ def told(text: str) -> list[tuple]:
     ],
 )
 def test_terms(text, terms):
-    assert told(text) == terms
+    assert parsed_terms(text) == terms
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def new(team, db):
     return model_of(team, "new")
 
 
-def kept(team) -> list[tuple[str, str, str, str]]:
+def promotion_rows(team) -> list[tuple[str, str, str, str]]:
     return [(row.kind, row.name or row.to, row.model_name, row.before) for row in queries.history(team.workspace.pk)]
 
 
@@ -61,7 +61,7 @@ def test_aliases_are_listed_in_pages_by_name(api, old):
 def test_the_same_move_again_changes_nothing(team, old):
     services.move(team.researcher, "champion", old)
     services.move(team.researcher, "champion", old, expected="somebody else's")
-    assert kept(team) == [("moved", "champion", "old", "")]
+    assert promotion_rows(team) == [("moved", "champion", "old", "")]
     assert AuditEntry.objects.filter(action="model.alias_moved").count() == 1
 
 
@@ -89,14 +89,14 @@ def test_of_many_who_saw_the_same_one_moves_it(team):
     outcomes = concurrently(moves)
     assert sum(isinstance(each, ModelAlias) for each in outcomes) == 1
     assert sum(isinstance(each, Conflict) for each in outcomes) == 7
-    assert len(kept(team)) == 1 and kept(team)[0][2] == ModelAlias.objects.get().model.name
+    assert len(promotion_rows(team)) == 1 and promotion_rows(team)[0][2] == ModelAlias.objects.get().model.name
 
 
 @pytest.mark.django_db(transaction=True)
 def test_moves_in_the_same_moment_end_one_after_the_other(team):
     models = [model_of(team, f"m{i}") for i in range(8)]
     concurrently([lambda model=model: services.move(team.researcher, "champion", model) for model in models])
-    told = list(reversed(kept(team)))
+    told = list(reversed(promotion_rows(team)))
     assert len(told) == 8 and ModelAlias.objects.get().model.name == told[-1][2]
     # each move began at the model of the move before
     assert [row[3] for row in told] == ["", *[row[2] for row in told[:-1]]]
@@ -149,7 +149,7 @@ def test_a_stage_is_noted_once_and_an_unknown_one_refused(api, team, old):
     api.put(f"/models/{old.pk}/stage", {"stage": "production", "reason": "passed the audit"})
     api.put(f"/models/{old.pk}/stage", {"stage": "production", "reason": "again"})
     assert api.put(f"/models/{old.pk}/stage", {"stage": "best"}).status_code == 422
-    assert kept(team) == [("stage", "production", "old", "candidate"), ("stage", "candidate", "old", "")]
+    assert promotion_rows(team) == [("stage", "production", "old", "candidate"), ("stage", "candidate", "old", "")]
     assert api.get(f"/models/{old.pk}").json()["stage"] == "production"
 
 

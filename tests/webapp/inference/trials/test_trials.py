@@ -122,7 +122,7 @@ def test_a_refused_model_is_refused_at_its_field(launch, model):  # noqa: F811
 
 
 @pytest.fixture
-def asked(monkeypatch) -> list[tuple[object, ...]]:
+def queued_tasks(monkeypatch) -> list[tuple[object, ...]]:
     """The tasks that were queued."""
     told: list[tuple[object, ...]] = []
     monkeypatch.setattr(services, "enqueue", lambda *task: told.append(task))
@@ -130,26 +130,26 @@ def asked(monkeypatch) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize(("kind", "times"), [("gemma", 1), ("llama", 0)])
-def test_a_registration_asks_for_a_trial(kind, times, api, folder, asked):  # noqa: F811
+def test_a_registration_asks_for_a_trial(kind, times, api, folder, queued_tasks):  # noqa: F811
     (folder / "config.json").write_text(json.dumps({"architectures": ["ForCausalLM"], "model_type": kind}))
     row = register(api, folder)
-    assert asked == [("workers.endpoints.try_model", row.pk)] * times
+    assert queued_tasks == [("workers.endpoints.try_model", row.pk)] * times
 
 
-def test_a_registration_that_is_refused_asks_for_none(api, folder, asked):  # noqa: F811
+def test_a_registration_that_is_refused_asks_for_none(api, folder, queued_tasks):  # noqa: F811
     (folder / "tokenizer.json").unlink()
-    assert api.post("/models", {"name": "theirs", "path": str(folder)}).status_code == 422 and asked == []
+    assert api.post("/models", {"name": "theirs", "path": str(folder)}).status_code == 422 and queued_tasks == []
 
 
 @pytest.mark.parametrize("state", ["refused", "not_tried"])
-def test_a_trial_can_be_asked_for_again(state, gemma, team, asked, settings, as_researcher):
+def test_a_trial_can_be_asked_for_again(state, gemma, team, queued_tasks, settings, as_researcher):
     row = gemma(team.workspace, facts={"model_type": "gemma", "trial": REFUSED | {"state": state}})
     page, act, as_reviewer = f"/models/{row.pk}", {"action": "try"}, browser(team.reviewer)
     assert b"Try again" in as_researcher.get(page).content and b"Try again" not in as_reviewer.get(page).content
-    assert as_reviewer.post(f"{page}/act", act).status_code == 403 and asked == []
+    assert as_reviewer.post(f"{page}/act", act).status_code == 403 and queued_tasks == []
     for _ in range(2):  # two clicks are one trial
         assert as_researcher.post(f"{page}/act", act).status_code == 302
-    assert asked == [(services.TASK, row.pk)]
+    assert queued_tasks == [(services.TASK, row.pk)]
     shown = as_researcher.get(page).content
     assert b"has not been tried here yet" in shown and b"Try again" not in shown
     settings.TRIAL_COMMAND = printing(json.dumps(FITS))
@@ -159,12 +159,12 @@ def test_a_trial_can_be_asked_for_again(state, gemma, team, asked, settings, as_
     assert b"Try again" not in as_researcher.get(page).content
 
 
-def test_a_trial_is_asked_for_again_over_the_api(gemma, team, asked, api):
+def test_a_trial_is_asked_for_again_over_the_api(gemma, team, queued_tasks, api):
     row = gemma(team.workspace, facts={"model_type": "gemma", "trial": REFUSED})
     assert ApiClient(team.reviewer).post(f"/models/{row.pk}/trial").status_code == 403
-    assert ApiClient(team.outsider).post(f"/models/{row.pk}/trial").status_code == 404 and asked == []
+    assert ApiClient(team.outsider).post(f"/models/{row.pk}/trial").status_code == 404 and queued_tasks == []
     assert api.post(f"/models/{row.pk}/trial").json()["facts"] == {"model_type": "gemma"}
-    assert asked == [(services.TASK, row.pk)]
+    assert queued_tasks == [(services.TASK, row.pk)]
     refused = api.post(f"/models/{row.pk}/trial")
     assert refused.status_code == 409 and refused.json()["error"]["code"] == "nothing_to_try"
 
@@ -184,7 +184,7 @@ def test_a_trial_that_took_its_worker_along_is_not_begun_again_by_itself(gemma, 
     assert row.facts["trial"] == outcomes.BEGUN and outcomes.may_try_again(row)
 
 
-def test_upkeep_takes_up_a_trial_whose_task_was_lost(gemma, team, asked):
+def test_upkeep_takes_up_a_trial_whose_task_was_lost(gemma, team, queued_tasks):
     first = gemma(team.workspace)
     gemma(team.workspace, name="second")
     others: list[dict[str, Any]] = [
@@ -200,7 +200,7 @@ def test_upkeep_takes_up_a_trial_whose_task_was_lost(gemma, team, asked):
         gemma(team.workspace, name=f"other {number}", **more)
     assert services.requeue_lost() == 0, "its task has just been queued"
     RegisteredModel.objects.update(created_at=timezone.now() - timedelta(minutes=9))
-    assert services.requeue_lost() == 1 and asked == [(services.TASK, first.pk)]
+    assert services.requeue_lost() == 1 and queued_tasks == [(services.TASK, first.pk)]
     RegisteredModel.objects.exclude(name__startswith="other").update(facts={"model_type": "phi", "trial": FITS})
     assert services.requeue_lost() == 0
 

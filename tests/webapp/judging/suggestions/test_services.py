@@ -53,7 +53,7 @@ def pairwise(team, endpoint):
     return create_judge(team.researcher, name="Both ways", spec=spec, endpoint=endpoint)
 
 
-def asked(team, project, version, **options) -> Job:
+def suggested_by_judge(team, project, version, **options) -> Job:
     job = ask_judge(team.researcher, project, version, **options)
     runner.run(job.pk)
     job.refresh_from_db()
@@ -75,7 +75,7 @@ def test_how_strong_a_suggestion_is(verdict, strength, expected):
 def test_every_task_has_the_judges_view_before_it_is_shown(team, pairwise, chat_server):
     chat_server.answer = first_named_better
     project = make_project(team.researcher, 3, people=[team.annotator], settings={"suggestions": "before"})
-    job = asked(team, project, pairwise)
+    job = suggested_by_judge(team, project, pairwise)
     assert (job.state, job.done, job.total) == ("finished", 3, 3)
     assert job.result == {"tasks": 3, "judge": "Both ways v1"}
     assert chat_server.requests == 6  # both orders
@@ -92,7 +92,7 @@ def test_grades_come_from_the_judge_and_from_verifiers(team, version, chat_serve
         team.researcher, [pair("q1", rubric=RUBRIC)], kind="grading", people=[team.annotator],
         settings={"suggestions": "after"},
     )  # fmt: skip
-    asked(team, project, version)
+    suggested_by_judge(team, project, version)
     assert chat_server.requests == 2  # one criterion of two responses: a program decides the other criterion
     [seat] = queue.claim(team.annotator, project)
     assert view(seat) is None
@@ -109,7 +109,7 @@ def test_what_came_after_the_task_was_taken_is_not_slipped_in(team, pairwise, ch
     chat_server.answer = first_named_better
     project = make_project(team.researcher, 2, people=[team.annotator], settings={"suggestions": "before"})
     [seat] = queue.claim(team.annotator, project)
-    asked(team, project, pairwise)
+    suggested_by_judge(team, project, pairwise)
     [again] = queue.claim(team.annotator, project)
     assert again.pk == seat.pk and view(again) is None
     assert queue.submit(team.annotator, again, {"strength": 1}).suggestion == "never"
@@ -121,7 +121,7 @@ def test_a_verdict_that_cannot_be_read_is_no_suggestion(team, pairwise, chat_ser
     chat_server.answer = lambda body: "I like them all."
     project = make_project(team.researcher, 1)
     suggestions.keep(project, "another", 1, {Task.objects.get().pk: {"verdict": "compared", "strength": 1}})
-    assert asked(team, project, pairwise).result["tasks"] == 0
+    assert suggested_by_judge(team, project, pairwise).result["tasks"] == 0
     assert Task.objects.get().suggestion is None
 
 
@@ -132,7 +132,7 @@ def test_tasks_on_which_people_and_judge_disagree_come_first(team, pairwise, cha
         for n, strength in enumerate((-2, 0, 3))
     ]
     project = make_project(team.researcher, [*labelled, pair("q3", preferences=[])], strategy="disagreement")
-    asked(team, project, pairwise)
+    suggested_by_judge(team, project, pairwise)
     order = Task.objects.order_by("rank").values_list("example__key", flat=True)
     assert list(order) == ["q2", "q1", "q0", "q3"]
 
@@ -150,7 +150,7 @@ def test_a_projects_own_answers_count_before_and_after_the_judge_is_asked(team, 
         queue.submit(team.annotator, seat, {"strength": strength if seat.order == [0, 1] else -strength})
 
     says("q2", 3)
-    asked(team, project, pairwise)
+    suggested_by_judge(team, project, pairwise)
     assert order_of_tasks() == ["q2", "q0", "q1", "q3"]
     assert [seat.task.example.content["key"] for seat in queue.claim(team.reviewer, project, hold=2)] == ["q2", "q0"]
     says("q3", 3)
@@ -181,18 +181,18 @@ def test_gold_tasks_have_one_as_well(team, pairwise, chat_server):
     chat_server.answer = first_named_better
     project = make_project(team.researcher, 2)
     task_services.set_gold(team.researcher, Task.objects.first(), {"strength": 1})
-    asked(team, project, pairwise)
+    suggested_by_judge(team, project, pairwise)
     assert Task.objects.filter(suggestion__isnull=True).count() == 0
 
 
 def test_a_limit_ends_it_and_asking_again_goes_on(team, pairwise, chat_server):
     chat_server.answer = first_named_better
     project = make_project(team.researcher, 3)
-    job = asked(team, project, pairwise, tokens=1)
+    job = suggested_by_judge(team, project, pairwise, tokens=1)
     assert job.state == "failed" and "Stopped early" in job.problem and chat_server.requests == 0
-    assert asked(team, project, pairwise).result["tasks"] == 3
+    assert suggested_by_judge(team, project, pairwise).result["tasks"] == 3
     before = chat_server.requests
-    assert asked(team, project, pairwise).result == {}  # every task has a suggestion
+    assert suggested_by_judge(team, project, pairwise).result == {}  # every task has a suggestion
     assert chat_server.requests == before
 
 
@@ -208,7 +208,7 @@ def test_somebody_stops_it(team, pairwise, chat_server):
 def test_what_a_judge_says_is_not_taken_away_while_it_may_say_more(team, pairwise, chat_server):
     chat_server.answer = first_named_better
     project = make_project(team.researcher, 2)
-    asked(team, project, pairwise)
+    suggested_by_judge(team, project, pairwise)
     job = ask_judge(team.researcher, project, pairwise)
     refused = ApiClient(team.researcher).delete(f"/projects/{project.pk}/suggestions")
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "suggesting")

@@ -23,21 +23,21 @@ def pair(key: str, label: int = -1) -> Example:
 PAIRS = [pair(f"p{i}") for i in range(5)]
 
 
-def said(example: str, arm: str, rater: str, side: int | None, a="x", b="y", seconds=2.0) -> StudyJudgement:
+def judgement_of(example: str, arm: str, rater: str, side: int | None, a="x", b="y", seconds=2.0) -> StudyJudgement:
     return StudyJudgement(example, a, b, arm, rater, side, seconds, (f"{arm} item",))
 
 
 # the label is A (-1) everywhere
 ANSWERS = [
-    said("p0", "human", "ann", -1),
-    said("p0", "human", "bob", -1, seconds=4.0),
-    said("p0", "own", "cem", 1),
-    said("p1", "human", "ann", -1),
-    said("p1", "own", "bob", 0),
-    said("p2", "human", "cem", 1),
-    said("p2", "own", "ann", 1, a="y", b="x"),  # the task shows the pair the other way round
-    said("p3", "own", "ann", None),
-    said("gone", "own", "ann", 1),
+    judgement_of("p0", "human", "ann", -1),
+    judgement_of("p0", "human", "bob", -1, seconds=4.0),
+    judgement_of("p0", "own", "cem", 1),
+    judgement_of("p1", "human", "ann", -1),
+    judgement_of("p1", "own", "bob", 0),
+    judgement_of("p2", "human", "cem", 1),
+    judgement_of("p2", "own", "ann", 1, a="y", b="x"),  # the task shows the pair the other way round
+    judgement_of("p3", "own", "ann", None),
+    judgement_of("gone", "own", "ann", 1),
 ]
 
 
