@@ -38,15 +38,19 @@ def _way(run: Run) -> Way:
 
 
 def _settings(recipe: Recipe, run: Run) -> Way:
-    found = {
-        path: as_text(value)
-        for path, value in flatten(run.config).items()
-        if _measures(path, tuple(recipe.measured_by))
-    }
+    patterns = tuple(recipe.measured_by)
+    part = {name: value for name, value in run.config.items() if _may_measure(name, patterns)}
+    found = {path: as_text(value) for path, value in flatten(part).items() if _measures(path, patterns)}
     held_out = run.data.counts.get("heldout")
     if EXAMPLES in found and held_out is not None:
         found[EXAMPLES] = str(min(int(found[EXAMPLES]), held_out))
     return found
+
+
+@cache
+def _may_measure(name: str, measured_by: tuple[str, ...]) -> bool:
+    """Whether a path in this section of the config can be meant. Most sections cannot, and most of a config is in them."""
+    return any(fnmatch(name.partition(".")[0], each.partition(".")[0]) for each in measured_by)
 
 
 @cache

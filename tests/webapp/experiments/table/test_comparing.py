@@ -8,6 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils.http import urlencode
 
 from tests.team import ApiClient, browser
+from webapp.experiments import access
 from webapp.experiments.bulk import StepMetrics
 from webapp.experiments.metrics import facts, series
 from webapp.experiments.models import MetricPoint, Run
@@ -146,6 +147,18 @@ def test_an_address_outlives_runs_that_are_deleted(four, as_researcher, team):
     ):
         assert answer.redirect_chain == [("/experiments", 302)]
         assert "2 runs of this address are not here any more." in answer.content.decode()
+
+
+def test_many_runs_are_told_as_few_are(api, four, monkeypatch):
+    """What they share is read once for many, and with each run for few. One of them was measured in another way."""
+    config = {**four[3].config, "evaluation": {**four[3].config["evaluation"], "temperature": 0.25}}
+    Run.objects.filter(pk__in=[run.pk for run in four]).update(summary={"eval/rubric_score": 0.5})
+    Run.objects.filter(pk=four[3].pk).update(config=config)
+    few = api.get("/runs/table/compare", ids=ids(four)).json()
+    monkeypatch.setattr(access, "MANY", 1)
+    assert api.get("/runs/table/compare", ids=ids(four)).json() == few
+    assert list(few["unlike"]) == [str(four[3].pk)]
+    assert few["unlike"][str(four[3].pk)].startswith("evaluation.temperature 0.25, where ")
 
 
 def test_runs_of_others_are_not_there(four, team):
