@@ -1,9 +1,11 @@
 import os
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import pytest
 
+from tests.connection_pool import shared_connections
 from webapp.datasets.ingest import processes
 
 
@@ -34,6 +36,13 @@ def authorities_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(default, "create_ssl_context", create)
         yield
+
+
+@pytest.fixture
+def live_server(live_server: Any) -> Iterator[Any]:
+    """The fixture of pytest-django. Its requests share connections, because it would open one for each."""
+    with shared_connections():
+        yield live_server
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,6 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from tests.connection_pool import shared_connections
 from tests.team import ApiClient, browser
 from tests.timeouts import SECONDS
 from webapp.accounts.addresses import services as addresses
@@ -108,8 +107,7 @@ def test_the_service_conforms_to_the_protocol(company, live_server):
     ) as thread:  # their classes look for their source in each frame below the import: a hundred, in a test
         client_class, status, check_server = thread.submit(_published).result()
     headers = {"Authorization": f"Bearer {company.secret}"}
-    base = f"{live_server.url}/scim/v2"
-    with shared_connections(), httpx2.Client(base_url=base, headers=headers, timeout=SECONDS) as client:
+    with httpx2.Client(base_url=f"{live_server.url}/scim/v2", headers=headers, timeout=SECONDS) as client:
         results = check_server(client_class(client))
     wrong = [f"{each.title}: {each.reason}" for each in results if each.status not in (status.SUCCESS, status.SKIPPED)]
     assert not wrong, "\n".join(wrong)
