@@ -46,7 +46,7 @@ def unknown_jobs() -> list[UnknownJob]:
         for job in listed.jobs
         if job.name not in ours
     ]
-    return sorted(found, key=lambda job: (job.since is not None, job.since), reverse=True)
+    return sorted(found, key=lambda job: job.since.timestamp() if job.since else 0.0, reverse=True)
 
 
 def _ours(at: datetime, names: Collection[str]) -> set[str]:

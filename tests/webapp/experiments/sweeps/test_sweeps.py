@@ -237,6 +237,10 @@ def test_the_page_says_how_far_the_sweep_is_and_where_trials_are_compared(team, 
     page = as_researcher.get(f"/experiments/sweeps/{row.pk}").content.decode()
     assert "1 of 4 runs over" in page and 'max="1" value="0.3750"' in page
     assert "compared at step 1, 2; 1 trial in 2 continues" in " ".join(page.split())
+    assert "no trial has a value for every seed yet" in " ".join(page.split())
+    Sweep.objects.filter(pk=row.pk).update(state="stopped")
+    page = as_researcher.get(f"/experiments/sweeps/{row.pk}").content.decode()
+    assert "runs over" not in page and "for every seed yet" not in page, "nothing more comes"
 
 
 def test_weak_trials_are_stopped_at_a_rung_by_an_ordinary_stop(team, sweep):
