@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db import connection
+from django.db import connection, models
+from django.db.models.functions import Coalesce, Concat, NullIf
 
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
@@ -26,6 +27,13 @@ MOST_NAMES = 300  # paths of configs in the choice of a page: programs may log a
 TAG = "tag"
 TAGS = Column(TAG, "Tag", Source.RUN, TAG)  # orders groups, and no runs
 FACTS = ("experiment", "recipe", "model", "dataset", "group", "state", "by")
+AS_SHOWN = {
+    "dataset": Concat(
+        "dataset_version__dataset__name", models.Value(" v"), "dataset_version__number", output_field=models.TextField()
+    ),
+    "by": Coalesce(NullIf("created_by__name", models.Value("")), "created_by__email", output_field=models.TextField()),
+}
+"""Facts whose cells say more, or something else, than the order reads."""
 LABELS = {TAG: "Tag"} | {name: columns.FACTS[name] for name in FACTS}
 Value = float | str | None
 VALUES = """
@@ -152,6 +160,16 @@ def _values(ids: Collection[int], shown: Iterable[Column]) -> dict[tuple[int, st
     return found
 
 
+def _facts(ids: Collection[int], shown: Iterable[Column]) -> dict[tuple[int, str], Value]:
+    """{(run, name of the column): words} of the facts that several runs can share. A run without one has "", so that it shares none."""
+    names = [column.name for column in shown if column.pk is None and column.name in FACTS and column.name != "state"]
+    if not names:
+        return {}
+    held = {f"fact_{name}": AS_SHOWN.get(name, keyset.ON_RUNS[name]) for name in names}
+    rows = Run.objects.filter(pk__in=ids).annotate(**held).values_list("pk", *held)
+    return {(pk, name): value or "" for pk, *values in rows for name, value in zip(names, values, strict=True)}
+
+
 def _ordered(
     groups: "dict[str | float | None, _Group]",
     order: keyset.RowOrder,
@@ -196,7 +214,7 @@ def _rows(
     groups: "list[_Group]", states: Mapping[int, str], shown: tuple[Column, ...], seed: Column | None, layout: Layout
 ) -> list[GroupRow]:
     everyone = {pk for each in groups for pk in each.ids}
-    values = _values(everyone, [*shown, *([seed] if seed else [])])
+    values = _values(everyone, [*shown, *([seed] if seed else [])]) | _facts(everyone, shown)
     rows = []
     for each in groups:
         known = _seeds(each.ids, values)

@@ -179,8 +179,6 @@ def _row(
 
 def cell(column: Column, known: list[float | None], held: list[float | str | None]) -> FoldedCell:
     """The cell of runs that have these seeds (None: not known) and values."""
-    if column.pk is None:
-        return FoldedCell(column)
     words = {value for value in held if value is not None}
     if column.source != columns.Source.CONFIG and words and all(isinstance(value, float) for value in words):
         numbers = [value if isinstance(value, float) else None for value in held]

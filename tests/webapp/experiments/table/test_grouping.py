@@ -197,6 +197,36 @@ def test_a_dash_stands_under_its_head(six, as_researcher):
         assert cells == heads, row
 
 
+def test_a_group_shows_the_facts_that_all_its_runs_share(six, as_researcher, team):
+    names = ("experiment", "recipe", "model", "dataset", "group", "by")
+    Run.objects.filter(pk__in=[run.pk for run in six[:3]]).update(group="night")
+    Run.objects.filter(pk__in=[run.pk for run in six[1:3]]).update(created_by=team.owner.user, recipe="sft")
+    Run.objects.filter(pk=six[3].pk).update(group="day")
+    shown = as_researcher.get("/experiments", {"group": RATE, "columns": ",".join(names), "sort": RATE})
+    said = {}
+    for row, _ in shown.context["rows"]:
+        said[row.value] = {
+            cell.column.name: f"{cell.differ} values" if cell.differ else cell.value for cell in row.cells
+        }
+    run = six[0]
+    version = run.dataset_version
+    alike = {
+        "experiment": run.experiment.name,
+        "model": run.model.name,
+        "dataset": f"{version.dataset.name} v{version.number}",
+    }
+    person = team.researcher.user.name or team.researcher.user.email
+    assert said[1e-5] == alike | {"recipe": "2 values", "group": "night", "by": "2 values"}
+    assert said[1e-4] == alike | {
+        "recipe": "policy",
+        "group": "2 values",
+        "by": person,
+    }  # one of the two is in no group
+    assert said[None] == alike | {"recipe": "policy", "group": "", "by": person}
+    text = shown.content.decode()
+    assert text.count(f'title="{run.model.name}"') == 3 and "2 values" in text
+
+
 def test_no_run_takes_less_than_no_time(six, as_researcher):
     for run, seconds in zip(six, (1, 60, 200), strict=False):
         fact = table_facts.Fact("run", table_facts.TOOK, number=seconds, low=seconds, high=seconds)
