@@ -13,7 +13,7 @@ from .schedules import TAILS, TAILS_STILL
 from .selection import KCENTER
 from .stages import CROSS_STAGE, CROSS_STAGE_LEARNT, SELF_DISTIL
 from .turns import RUBRIC_ARM
-from .verdict import RULE, ClaimPartResult, ClaimResult, Measures, judge_all, mean_over_seeds
+from .verdict import RULE, ClaimPartResult, ClaimResult, Measures, Verdict, judge_all, mean_over_seeds
 from .writers import MAMS, RUBRIC_PAIRS
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "Plan",
     "Setting",
     "Size",
+    "Verdict",
     "judge_all",
     "mean_over_seeds",
 ]

@@ -1,15 +1,16 @@
 """Tests of papers' claims by ordinary runs: launching a study, and its result so far."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from trainer.config import ConfigInvalid, FieldProblem
-from trainer.metrics.claims import PLANS, Arm, ClaimResult, Plan, judge_all
+from trainer.metrics.claims import PLANS, Arm, ClaimResult, Plan, Verdict, judge_all
 from webapp.accounts.models import Membership
 from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid, Problem
@@ -26,6 +27,7 @@ from . import arms, tasks
 
 logger = logging.getLogger(__name__)
 MOST_SEEDS = 20
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 State = ClaimStudy.State
 
 
@@ -119,6 +121,30 @@ class Standing:
     def planned(self) -> int:
         """The number of runs that the launch will make."""
         return planned(self.study)
+
+    @property
+    def decided(self) -> bool:
+        """Whether the verdicts are final: no run of the study is under way or waits."""
+        return self.study.state == State.LAUNCHED and self.over
+
+
+def verdicts(studies: Iterable[ClaimStudy]) -> dict[int, str]:
+    """{id: "1 holds, 2 not decided"} of the studies that have all their results; one query for any number of them."""
+    plans = {row.pk: PLANS[row.plan] for row in studies}
+    measures: dict[int, dict[str, dict[int, Any]]] = {}
+    whole = dict.fromkeys(plans, True)
+    rows = ClaimRun.objects.filter(study__in=plans).values_list("study", "arm", "seed", "measures", "run__state")
+    for study, arm, seed, found, state in rows:
+        whole[study] = whole[study] and found is not None and state == Run.State.FINISHED
+        measures.setdefault(study, {}).setdefault(arm, {})[seed] = found
+    return {pk: _counted(judge_all(plans[pk].claims, found)) for pk, found in measures.items() if whole[pk]}
+
+
+def _counted(results: Sequence[ClaimResult]) -> str:
+    counts = Counter(each.corrected for each in results)
+    words = {"holds": "hold", "does not hold here": "do not hold here"}
+    told = ((n, words.get(name, name) if n > 1 else name) for name in VERDICTS if (n := counts[name]))
+    return ", ".join(f"{n} {name}" for n, name in told)
 
 
 def planned(study: ClaimStudy) -> int:

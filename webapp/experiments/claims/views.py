@@ -13,7 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from trainer.config import RECIPES, ConfigInvalid, Recipe
-from trainer.metrics.claims import PLANS, RULE, Plan, Setting
+from trainer.metrics.claims import PLANS, RULE, ClaimPart, ClaimResult, Plan, Setting
 from trainer.metrics.claims.methods import METHODS, Method
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
@@ -223,9 +223,11 @@ def _needed(recipe: Recipe) -> str:
 def methods(request: HttpRequest) -> HttpResponseBase:
     """A card for each method, and the studies of this workspace."""
     membership = require(request)
+    studies = list(queries.studies(membership.workspace_id)[:MOST_SHOWN])
+    told = services.verdicts(studies)
     context = {
         "cards": cards(membership.workspace_id),
-        "studies": [(row, PLANS[row.plan]) for row in queries.studies(membership.workspace_id)[:MOST_SHOWN]],
+        "studies": [(row, PLANS[row.plan], told.get(row.pk, "")) for row in studies],
         "may_write": membership.may(Role.RESEARCHER),
     }
     return render(request, "experiments/claims.html", context)
@@ -282,4 +284,29 @@ def _standing(request: HttpRequest, study_id: int) -> dict[str, Any]:
         for row in found.rows
         for cell in row.cells
     ]
-    return {"standing": found, "table": table, "rule": RULE, "may_write": membership.may(access.WRITER)}
+    results = [
+        (each, _meaning(each), [(part, _compared(found.plan, part.part)) for part in each.parts])
+        for each in found.results
+    ]
+    told = {"standing": found, "table": table, "results": results, "rule": RULE}
+    return told | {"may_write": membership.may(access.WRITER)}
+
+
+def _compared(plan: Plan, part: ClaimPart) -> str:
+    """The arms of a part."""
+    better = plan.arm(part.better).title
+    return f"{better} against {plan.arm(part.worse).title}" if part.worse else better
+
+
+def _meaning(result: ClaimResult) -> str:
+    """The reason for a verdict, by the interval of its parts, in words."""
+    several = len(result.parts) > 1
+    if result.corrected == "holds":
+        return f"The whole interval {'of each part ' if several else ''}is above 0."
+    if result.corrected == "does not hold here":
+        return f"The whole interval {'of a part ' if several else ''}is below the difference that would matter."
+    if any(each.difference.low is None for each in result.parts):
+        return "Two seeds with a result are needed for an interval."
+    if result.verdict == "holds":
+        return "Alone it would hold. Of several claims one can seem to hold by chance, so each needs more."
+    return f"The interval {'of a part ' if several else ''}contains 0, and also differences that would matter. More seeds make it narrower."

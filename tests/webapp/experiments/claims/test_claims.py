@@ -117,13 +117,15 @@ def test_a_key_that_was_used_in_another_workspace_is_told(team, study):
         study(key="k")
 
 
-def test_runs_count_when_they_have_finished_and_the_verdict_follows_its_rule(study):
+def test_runs_count_when_they_have_finished_and_the_verdict_follows_its_rule(study, as_researcher):
     row = study()
     by = {(each.arm, each.seed): each.run for each in ClaimRun.objects.select_related("run")}
     finish(by["hybrid", 0], *curve(0.3, 0.8, (0.1, 0.7)))
     found = claims.standing_of(row)
     assert (found.finished, found.over, found.changed) == (1, False, False)
     assert {each.corrected for each in found.results} == {"not decided"}
+    page = page_html(as_researcher.get(f"/experiments/claims/{row.pk}"))
+    assert page.count("So far: not decided") == 4 and "Test it again" not in page
     finish(by["hybrid", 1], *curve(0.3, 0.81, (0.1, 0.71)))
     finish(by["outcome", 0], *curve(0.3, 0.1, (0.1, 0.0)))
     lifecycle.stop(row.workspace.memberships.get(role="researcher"), by["outcome", 1])
@@ -135,6 +137,12 @@ def test_runs_count_when_they_have_finished_and_the_verdict_follows_its_rule(stu
     assert both.corrected == "holds" and both.adjusted == pytest.approx(4 * 0.0063, rel=0.01)
     assert lower.corrected == "not decided" and lower.parts[0].difference.n == 1
     assert better.parts[0].difference.missing == 1
+    page = page_html(as_researcher.get(f"/experiments/claims/{row.pk}"))
+    assert "The whole interval of each part is above 0." in page and "So far" not in page
+    assert "Two seeds with a result are needed for an interval." in page and "Test it again with more seeds" in page
+    hybrid, outcome = (escape(PLANS["rationale"].arm(name).title) for name in ("hybrid", "outcome"))
+    assert f"{hybrid} against {outcome}" in page
+    assert "not decided" not in page_html(as_researcher.get("/experiments/claims")), "a run is missing"
 
 
 def test_a_claim_about_responses_is_launched_and_decided_by_what_its_runs_answered_at_the_end(team, version, model):
@@ -243,6 +251,7 @@ def test_the_page_of_a_study_asks_again_until_its_runs_are_over(as_researcher, s
         finish(each.run, *curve(0.3, 0.8, (0.1, 0.7)))
     part = page_html(as_researcher.get(f"/experiments/claims/{row.pk}/standing"))
     assert "4 of 4 runs have finished" in part and "every 10s" not in part and "<html" not in part
+    assert "2 hold, 2 do not hold here" in page_html(as_researcher.get("/experiments/claims"))
     run = ClaimRun.objects.first().run
     assert f"/experiments/claims/{row.pk}" in page_html(as_researcher.get(f"/runs/{run.pk}"))
 
