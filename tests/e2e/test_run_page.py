@@ -8,10 +8,12 @@ import random
 import re
 
 import pytest
+from django.contrib.sessions.models import Session
 from playwright.sync_api import expect
 
 from tests.e2e.look import faults
 from tests.e2e.seed import PROMPTS, content, seed_run
+from tests.team import browser
 from tests.webapp.experiments.conftest import make_version
 from trainer.contracts import Preference, Response
 from webapp.experiments.launch import checks
@@ -93,6 +95,30 @@ def test_a_page_without_a_network_says_so_and_catches_up(open_page, as_researche
     trainer.post(*step_events(trainer, last := next(steps)))
     page.evaluate("window.WebSocket = window.there; dispatchEvent(new Event('online'))")
     page.wait_for_selector('#connection[data-state="live"]')
+    page.locator('[data-bind="step"]', has_text=str(last)).wait_for()
+    assert page.evaluate("window.notReloaded")
+
+
+def test_a_page_whose_session_ended_says_that_it_gets_no_news_until_somebody_signs_in(
+    open_page, as_researcher, run, process, server, team
+):
+    trainer = process(run)
+    steps = iter(range(1, 20))
+    page = open_page(as_researcher)
+    watch(page, run.id, lambda: trainer.post(*step_events(trainer, next(steps))))
+    page.wait_for_selector('#connection[data-state="live"]')
+    server.stop()  # as during an upgrade, or while the computer sleeps
+    page.wait_for_selector('#connection[data-state="lost"]')
+    Session.objects.all().delete()
+    server.start()
+    connection = page.locator("#connection")
+    expect(connection).to_have_text("No live updates")
+    expect(connection).to_have_attribute("title", re.compile("^You are signed out"))
+    cookie = browser(team.researcher).cookies["sessionid"].value
+    page.context.add_cookies([{"name": "sessionid", "value": cookie, "url": server.url}])
+    trainer.post(*step_events(trainer, last := next(steps)))
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # back from the tab of the sign-in
+    expect(connection).to_have_text("Live")
     page.locator('[data-bind="step"]', has_text=str(last)).wait_for()
     assert page.evaluate("window.notReloaded")
 

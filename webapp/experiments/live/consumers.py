@@ -36,6 +36,7 @@ JUST_NOW = timedelta(minutes=2)  # longer than a page takes to load
 MOST_GREETED = 50
 RECHECK_S = 60  # how soon a person who was removed, or has signed out, stops hearing
 TRY_AGAIN = 1013
+REFUSED = 4403  # who listens is signed out, or may not read this; `socket.js` knows the number
 LISTENING = Need(Area.EXPERIMENTS, Right.READ)  # what a token needs
 
 
@@ -69,7 +70,7 @@ class GroupFeed(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has n
         try:
             self.group = await self.allowed_group() if key_of(self.scope) or self.same_origin() else None
             if self.group is None:
-                await self.close()
+                await self.refuse()
                 return
             await self.channel_layer.group_add(self.group, self.channel_name)  # first: nothing falls in between
             greeting = await database_sync_to_async(self.greeting)()
@@ -124,8 +125,17 @@ class GroupFeed(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has n
             await self.close(TRY_AGAIN)  # the page connects again, and is asked again
             return False
         if not allowed:
-            await self.close(4403)
+            await self.close(REFUSED)
         return allowed
+
+    async def refuse(self) -> None:
+        """Closes a connection before its first message. A browser tells a page no reason for a connection that was never open, and the page
+        would try again for ever; so a page of ours gets the reason over an open one."""
+        if key_of(self.scope) or not self.same_origin():
+            await self.close()
+            return
+        await self.accept()
+        await self.close(REFUSED)
 
     async def allowed_group(self) -> str | None:
         """The group this person may hear, asked of the database; None refuses.

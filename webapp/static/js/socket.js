@@ -9,7 +9,12 @@
 
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 20_000;
-const REFUSED = new Set([4401, 4403, 4404]); // signed out, not a member, not found: trying again would not help
+const REFUSED = 4403; // signed out, or not allowed to read this: trying again would help only after somebody has signed in
+const TITLES = {
+  live: "This page updates itself",
+  lost: "The page may be behind; it catches up when the connection is back",
+  refused: "You are signed out, or may no longer read this. The page shows what it knew until then",
+};
 const sockets = new Set();
 
 function show() {
@@ -22,7 +27,7 @@ function show() {
   const words = { live: "Live", connecting: "Connecting…", lost: "Reconnecting…", refused: "No live updates" };
   const text = element.querySelector("[data-text]");
   if (text) text.textContent = words[state];
-  element.title = state === "live" ? "This page updates itself" : "The page may be behind; it catches up when the connection is back";
+  element.title = TITLES[state] ?? TITLES.lost;
 }
 
 export function connect(path, handler, { resync = null, onState = null, quiet = false } = {}) {
@@ -56,7 +61,7 @@ export function connect(path, handler, { resync = null, onState = null, quiet = 
     mine.addEventListener("message", (event) => socket === mine && handler(JSON.parse(event.data)));
     mine.addEventListener("close", (event) => {
       if (closed || socket !== mine) return;
-      if (REFUSED.has(event.code)) return become("refused");
+      if (event.code === REFUSED) return become("refused");
       lose();
     });
   }
@@ -76,7 +81,7 @@ export function connect(path, handler, { resync = null, onState = null, quiet = 
     lose();
   }
 
-  const now = () => self.state === "lost" && !document.hidden && open();
+  const now = () => ["lost", "refused"].includes(self.state) && !document.hidden && open();
   addEventListener("online", now);
   addEventListener("offline", offline);
   document.addEventListener("visibilitychange", now);

@@ -63,6 +63,13 @@ async def connect(path, member=None, origin=ORIGIN, greetings=1):
     return socket, accepted
 
 
+async def refused(path, member=None):
+    """Whether a page is told that it may not listen, before any message."""
+    socket, accepted = await connect(path, member, greetings=0)
+    told = await socket.receive_output(timeout=SECONDS)
+    return accepted and (told["type"], told.get("code")) == ("websocket.close", consumers.REFUSED)
+
+
 async def post(process, *events):
     response = await database_sync_to_async(process.post)(*events)
     assert response.status_code == 200, response.content
@@ -136,14 +143,13 @@ async def test_lists_hear_of_state_and_progress_only(scene):
 async def test_strangers_and_annotators_hear_nothing(scene, path, who):
     team, run, _ = scene
     member = None if who == "nobody" else team.annotator
-    socket, accepted = await connect(path.format(id=run.id), member)
-    assert not accepted
+    assert await refused(path.format(id=run.id), member)
 
 
 async def test_a_session_without_the_second_factor_that_is_asked_for_hears_nothing(scene):
     team, run, _ = scene
     await Workspace.objects.filter(pk=team.workspace.pk).aupdate(asks_second_factor=True)
-    assert not (await connect(f"/ws/runs/{run.id}", team.researcher))[1]
+    assert await refused(f"/ws/runs/{run.id}", team.researcher)
     await Authenticator.objects.acreate(user=team.researcher.user, type="totp", data={})
     socket, accepted = await connect(f"/ws/runs/{run.id}", team.researcher)
     assert accepted
@@ -152,8 +158,7 @@ async def test_a_session_without_the_second_factor_that_is_asked_for_hears_nothi
 
 async def test_another_workspace_cannot_listen(scene):
     team, run, process = scene
-    _, accepted = await connect(f"/ws/runs/{run.id}", team.outsider)
-    assert not accepted
+    assert await refused(f"/ws/runs/{run.id}", team.outsider)
     elsewhere, accepted = await connect("/ws/workspace", team.outsider, greetings=0)
     assert accepted
     await post(process, process.metrics(1, **{"reward/mean": 0.5}))
