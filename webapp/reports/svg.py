@@ -95,7 +95,7 @@ def chart(
         return SafeString("")
     heights = [y for _, y in points] + [y for _, each in shown for _, *seeds in each.limits for y in seeds]
     heights = [y for y in heights if y > 0 or not log]
-    across = _SvgScale(min(x for x, _ in points), max(x for x, _ in points), LEFT, WIDTH - RIGHT)
+    across = _SvgScale(min(x for x, _ in points), max(x for x, _ in points), LEFT, WIDTH - RIGHT, whole=not time)
     up = _SvgScale(*_limited(_room(min(heights), max(heights), log), ends, log), HEIGHT - BOTTOM, TOP, log)
     drawn = format_html_join("", "{}", ((_drawn(colour, each, across, up),) for colour, each in shown))
     frame = _frame(across, up, "time since the start" if time else "step", time, share)
@@ -117,6 +117,7 @@ class _SvgScale:
     start: float
     end: float
     log: bool = False
+    whole: bool = False  # its values are whole numbers, so its ticks are too
 
     def at(self, value: float) -> float:
         low, high, value = (log10(each) if self.log else each for each in (self.low, self.high, value))
@@ -127,14 +128,15 @@ class _SvgScale:
         if self.log:
             powers = [10.0**power for power in range(ceil(log10(self.low)), floor(log10(self.high)) + 1)]
             return powers[:: max(1, len(powers) // TICKS)] or [self.low, self.high]
-        step = _round((self.high - self.low or 1.0) / TICKS)
+        step = _round((self.high - self.low or 1.0) / TICKS, self.whole)
         first, last = ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9)
         return [round(step * i, 12) for i in range(first, last + 1)]
 
 
-def _round(least: float) -> float:
+def _round(least: float, whole: bool) -> float:
     power = 10.0 ** floor(log10(least))
-    return next(power * each for each in (1, 2, 2.5, 5, 10) if power * each >= least * (1 - 1e-9))
+    steps = (power * each for each in (1, 2, 2.5, 5, 10))
+    return next(step for step in steps if step >= least * (1 - 1e-9) and (step.is_integer() or not whole))
 
 
 def _room(low: float, high: float, log: bool) -> tuple[float, float]:

@@ -129,6 +129,14 @@ def test_a_drawn_line_is_the_mean_over_seeds_and_its_band_their_interval():
     assert twice.points == ((1, 1.5),) and twice.limits == ((1, 0.0, 3.0),)
     assert svg.line("a", [1], [[0.0], [0.0], [3.0]], [None] * 3).points == ((1, 1.0),)  # seeds that are not known
     assert svg.line("a", [1], [[1.0], [3.0]], [0, 0]).band == ()
+    for last, told in (
+        (12, ["5", "10"]),
+        (11, ["2", "4", "6", "8", "10"]),
+        (3, ["1", "2", "3"]),
+        (40, ["10", "20", "30", "40"]),
+    ):
+        drawn = svg.chart("t", [svg.line("a", range(1, last + 1), [[1.0] * last], [0])])
+        assert re.findall(r'text-anchor="middle">([^<]*)<', drawn) == told, "a run has no step 2.5"
     assert svg.smooth([1.0, 3.0], 0.5) == [1.0, pytest.approx(7 / 3)]
     assert svg.chart("t", [svg.line("a", [1], [[-1.0]], [0])], log=True) == ""
     for values in ([0.0], [5.0, 5.0], [1e-9, 2e-9], [1e12, -1e12]):
