@@ -189,7 +189,7 @@ function wireReport() {
 function drawConfig() {
   const { config, runs } = state.data;
   const place = document.getElementById("compare-config");
-  document.getElementById("compare-differences").textContent = config.length ? `${config.length} config field${config.length === 1 ? "" : "s"} differ` : "The configs are equal, seed included.";
+  document.getElementById("compare-differences").textContent = config.length ? (config.length === 1 ? "1 config field differs" : `${config.length} config fields differ`) : "The configs are equal, seed included.";
   if (!config.length) return place.replaceChildren();
   const few = runs.length <= 8;
   const heads = few ? runs.map((run) => make("th", "", headOf(run))) : [make("th", "", "Values, and how many runs have each")];
