@@ -52,7 +52,10 @@ class ClaimStudyIn(Schema):
     )
     model: str | None = Field(None, description="Name in the model registry")
     seeds: int = Field(5, description="2 to 20: every arm runs with each of them")
-    config: dict[str, Any] | None = Field(None, description="Settings that all arms share; null: the plan's")
+    config: dict[str, Any] | None = Field(
+        None,
+        description="All settings that the arms share; null: the plan's. Fields that you leave out have the recipe's defaults, not the plan's",
+    )
 
 
 class ClaimStudyOut(Schema):

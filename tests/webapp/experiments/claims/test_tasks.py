@@ -226,6 +226,18 @@ def test_names_that_are_taken_get_a_number(team, ask, run_job):
     assert ClaimTask.objects.get().model.name == "claim-faults-2"
 
 
+def test_settings_that_do_not_fit_the_task_lead_to_others(team, as_researcher, ask, run_job):
+    study = ask()
+    run_job(WeightsJob.objects.get())
+    problem = "data.source: the data has nothing to learn with 'conversations'"
+    ClaimStudy.objects.filter(pk=study.pk).update(state="refused", problem=problem)
+    address = f"/experiments/claims/{study.pk}"
+    page = page_html(as_researcher.get(address))
+    assert "nothing to learn" in page and "launches the same settings" in page
+    assert f'href="/experiments/claims/{study.plan}/new"' in page
+    assert "with other settings" not in page_html(browser(team.reviewer).get(address))
+
+
 def test_a_closed_account_launches_nothing(team, ask, run_job):
     study = ask()
     run_job(WeightsJob.objects.get())
