@@ -97,6 +97,7 @@ def test_a_generator_is_given_the_form_in_which_it_writes(as_researcher, tape):
     version = JudgeVersion.objects.get()
     assert version.spec["form"] == "rubric_arm"
     shown = as_researcher.get(f"/judges/{version.judge_id}/versions/{version.number}").content.decode()
+    assert f'href="/lineage/judge/{version.pk}?way=down"' in shown
     assert "rubric_arm" in shown and "JSON schema" not in shown  # it answers in plain text
     refused = as_researcher.post("/judges/new?kind=rubric_generator", {**posted, "name": "Other", "form": "prose"})
     assert refused.status_code == 422

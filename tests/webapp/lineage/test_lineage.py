@@ -343,7 +343,8 @@ def test_the_page_of_a_judge_lists_the_evaluations_that_name_a_version_of_it(wor
     another = world.evaluated({"judges": [{"version": world.judge.pk + 1000}]})
     page = browser(team.researcher)
     address = f"/judges/{world.judge.judge_id}/evaluations"
-    assert f'hx-get="{address}"' in page.get(f"/judges/{world.judge.judge_id}").content.decode()
+    shown = page.get(f"/judges/{world.judge.judge_id}").content.decode()
+    assert f'hx-get="{address}"' in shown and f'href="/lineage/judge/{world.judge.pk}?way=down"' in shown
     listed = [int(pk) for pk in re.findall(r'data-href="/evaluations/(\d+)"', page.get(address).content.decode())]
     assert listed[:2] == [graded.pk, measured.pk] and another.pk not in listed
     assert browser(team.outsider).get(address).status_code == 404
