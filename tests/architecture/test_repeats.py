@@ -49,6 +49,7 @@ ARGUED = {
     ("webapp/backups/models.py", "webapp/datasets/models.py"): (
         "the states of two tables, which change with the migrations of each"
     ),
+    ("templates/judging/judges.html", "templates/models/endpoints.html"): "two lists whose first two columns are alike",
 }
 
 

@@ -111,7 +111,7 @@ def test_workers_that_say_nothing_in_time_are_late_and_none_is_asked_without_red
 
 def test_the_free_space_has_the_unit_of_the_pages(monkeypatch):
     found = shutil.disk_usage(".")._replace(free=5 * 2**30)
-    monkeypatch.setattr(health.shutil, "disk_usage", lambda folder: found)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: found)
     assert health._disk().note == f"{filesizeformat(found.free)} free" == "5.0\N{NO-BREAK SPACE}GB free"
 
 

@@ -163,8 +163,8 @@ def test_a_small_amount_is_not_shown_as_zero(team):
         use(team, kind="evaluation", work=work, money=Decimal(money))
     page = page_html(browser(team.owner).get("/costs", {"by": "run", "sort": "money"}))
     shown = dict(re.findall(r'data-value="([0-9.]+)"> (\S.*?) ?</td>', page))
-    money = ("12.300000", "0.004900", "0.000040", "0.000000")
-    assert [shown[value] for value in money] == ["12.30", "0.0049", "under 0.0001", "0.00"]
+    amounts = ("12.300000", "0.004900", "0.000040", "0.000000")
+    assert [shown[value] for value in amounts] == ["12.30", "0.0049", "under 0.0001", "0.00"]
 
 
 def test_a_job_that_was_tried_again_has_its_hours_unless_it_is_older_than_the_ledger(team):

@@ -66,8 +66,8 @@ def _named(
 ) -> Iterator[str]:
     """The names that belong to the present attempt of a row, or to any attempt if the row has changed since shortly before `at`."""
     numbered = {name: found for name in names if (found := NUMBERED.fullmatch(name)) and found["prefix"] == prefix}
-    found = rows.filter(pk__in=[int(each["pk"]) for each in numbered.values()])
-    told = {pk: (attempt, state in alive, since) for pk, attempt, state, since in found.values_list(*COLUMNS)}
+    present = rows.filter(pk__in=[int(each["pk"]) for each in numbered.values()])
+    told = {pk: (attempt, state in alive, since) for pk, attempt, state, since in present.values_list(*COLUMNS)}
     for name, each in numbered.items():
         attempt, is_alive, since = told.get(int(each["pk"]), (0, False, None))
         if (is_alive and attempt == int(each["attempt"])) or (since and since >= at - ENDING):
