@@ -241,6 +241,7 @@ CELERY_BEAT_SCHEDULE = {
     # a round that could not start in time is dropped: the next one sees the same
     "watch runs": {"task": "workers.upkeep.watch_runs", "schedule": 10.0, "options": {"expires": 10.0}},
     "index words": {"task": "workers.runs.index_words", "schedule": 5.0, "options": {"expires": 5.0}},
+    "keep means of seeds": {"task": "workers.runs.keep_means", "schedule": 15.0, "options": {"expires": 15.0}},
     "watch sweeps": {"task": "workers.sweeps.watch", "schedule": 10.0, "options": {"expires": 10.0}},
     "watch weights jobs": {"task": "workers.weights.watch", "schedule": 10.0, "options": {"expires": 10.0}},
     "return expired seats": {

@@ -11,6 +11,7 @@ from webapp.experiments.outputs import artifact_store
 from webapp.experiments.outputs.retention import services as retention
 from webapp.experiments.people import human_grades
 from webapp.experiments.rollouts import indexing
+from webapp.experiments.table import family_means
 
 AGAIN, AGAIN_S = 200, 600  # storage that is away for more than a day keeps what it should have removed
 
@@ -61,3 +62,8 @@ def condense(run_id: int) -> None:
 @shared_task(name="workers.runs.index_words")
 def index_words() -> None:
     indexing.index_due()
+
+
+@shared_task(name="workers.runs.keep_means")
+def keep_means() -> None:
+    family_means.keep_changed()

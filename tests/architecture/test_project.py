@@ -95,6 +95,7 @@ def test_beat_starts_every_round_of_upkeep_and_only_tasks_that_exist(eager, sett
         "reports.look_again",
         "runs.delete_checkpoints",
         "runs.index_words",
+        "runs.keep_means",
         "sweeps.watch",
         "upkeep.clear_sessions",
         "upkeep.erase_deleted_runs",

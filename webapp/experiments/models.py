@@ -23,19 +23,22 @@ from .repeats.models import RepeatTime, RunRepeat
 from .rollouts.models import BlockWords, EpisodeTurn, Rollout, WordBlock
 from .sharing.models import SharedRun, ShareLink
 from .sweeps.models import Sweep, SweepRun, SweepTrial
-from .table.models import SHOWN_NAME, RunChange, RunColumn, RunStar, RunTag, RunValue, RunView, RunViewChoice
+from .table.models import (
+    KIN,
+    SHOWN_NAME,
+    FamilyChange,
+    FamilyMean,
+    RunChange,
+    RunColumn,
+    RunStar,
+    RunTag,
+    RunValue,
+    RunView,
+    RunViewChoice,
+)
 
-__all__ = [
-    "ChainStep",
-    "ChainWait",
-    "RunChange",
-    "RunColumn",
-    "RunStar",
-    "RunTag",
-    "RunValue",
-    "RunView",
-    "RunViewChoice",
-]
+__all__ = ["ChainStep", "ChainWait", "FamilyChange", "FamilyMean", "RunChange", "RunColumn", "RunStar", "RunTag"]
+__all__ += ["RunValue", "RunView", "RunViewChoice"]
 __all__ += ["MetricLevel", "MetricPoint", "MetricProgress", "MetricStretch", "Point", "StepSpans"]
 __all__ += ["ClaimRun", "ClaimStudy", "ClaimTask", "SharedRun", "ShareLink", "Sweep", "SweepRun", "SweepTrial"]
 __all__ += ["CustomChart", "PinnedCharts", "TokenNote", "EpisodeTurn", "Rollout"]
@@ -201,22 +204,14 @@ class Run(models.Model):
             models.Index(fields=["state", "heartbeat_at"], name="run_liveness"),
             models.Index(fields=["id"], name="runs_to_index", condition=models.Q(words_due=True)),
             models.Index(SHOWN_NAME, "id", name="runs_by_shown_name"),
+            models.Index("experiment", KIN, name="runs_of_a_family"),
             # all that filters of the table ask of a run: a config makes the rows themselves wide
             models.Index(
                 fields=["experiment", "id"],
                 name="run_facts",
                 include=[
-                    *(
-                        "number",
-                        "name",
-                        "state",
-                        "archived_at",
-                        "recipe",
-                        "model",
-                        "dataset_version",
-                        "group",
-                        "family",
-                    ),
+                    *("number", "name", "state", "archived_at", "recipe"),
+                    *("model", "dataset_version", "group", "family"),
                     *("created_by", "created_at", "started_at", "ended_at"),
                 ],
             ),

@@ -35,6 +35,7 @@ class Work(IntEnum):
     LEVELS = 7316
     WORDS = 7317
     CHECKPOINTS = 7318
+    FAMILIES = 7319
 
 
 def until_commit(work: Work, key: int = 0) -> None:

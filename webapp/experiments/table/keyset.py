@@ -10,6 +10,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from django.db.models import F, Q, QuerySet
@@ -51,13 +52,15 @@ class RowOrder:
 
 @dataclass(frozen=True)
 class KeysetStretch:
-    """`rows` has `key` and `at`, the run's id; both in the order's direction. They are those of `found`, if that is given."""
+    """`rows` has `key` and `at`, the run's id; both in the order's direction. They are those of `found`, if that is given. `beside`: other
+    rows of the stretch, which are not among these."""
 
     rows: "QuerySet[Any, Any]"
     key: str
     at: str
     down: bool
     found: "QuerySet[Run] | None" = None
+    beside: "QuerySet[Any, Any] | None" = None
 
 
 def page(found: "QuerySet[Run]", order: RowOrder, cursor: str | None, limit: int) -> tuple[list[int], str | None]:
@@ -75,10 +78,17 @@ def walk(
         if place < start or len(taken) > limit:
             continue
         stretch = make()
-        rows = _after(stretch, key, after) if place == start and cursor else stretch.rows
-        taken += [(place, *row) for row in _first(stretch, rows, limit + 1 - len(taken))]
+        begun = (key, after) if place == start and cursor else None
+        taken += [(place, *row) for row in _next(stretch, begun, limit + 1 - len(taken))]
     more, taken = len(taken) > limit, taken[:limit]
     return [run_id for _, _, run_id in taken], _encoded(order, taken[-1]) if more else None
+
+
+def _next(stretch: KeysetStretch, begun: tuple[Any, int] | None, wanted: int) -> list[tuple[Any, int]]:
+    """The first `wanted` of the stretch after the place `begun`."""
+    parts = [stretch.rows] if stretch.beside is None else [stretch.rows, stretch.beside]
+    found = [_first(stretch, _after(stretch, rows, *begun) if begun else rows, wanted) for rows in parts]
+    return found[0] if len(found) == 1 else sorted(chain(*found), reverse=stretch.down)[:wanted]
 
 
 def _first(stretch: KeysetStretch, rows: "QuerySet[Any, Any]", wanted: int) -> list[tuple[Any, int]]:
@@ -131,13 +141,13 @@ def _without(found: "QuerySet[Run]", column: Column, held: list[str]) -> KeysetS
     return KeysetStretch(found.exclude(pk__in=having.values("run_id")), "pk", "pk", True)
 
 
-def _after(stretch: KeysetStretch, key: Any, after: int) -> "QuerySet[Any, Any]":
+def _after(stretch: KeysetStretch, rows: "QuerySet[Any, Any]", key: Any, after: int) -> "QuerySet[Any, Any]":
     """Rows after a place. The first condition is for the index, the second decides among equal values."""
     step = "lt" if stretch.down else "gt"
     if stretch.key == stretch.at:
-        return stretch.rows.filter(**{f"{stretch.at}__{step}": after})
+        return rows.filter(**{f"{stretch.at}__{step}": after})
     decided = Q(**{f"{stretch.key}__{step}": key}) | Q(**{stretch.key: key, f"{stretch.at}__{step}": after})
-    return stretch.rows.filter(decided, **{f"{stretch.key}__{step}e": key})
+    return rows.filter(decided, **{f"{stretch.key}__{step}e": key})
 
 
 def _encoded(order: RowOrder, last: tuple[int, Any, int]) -> str:

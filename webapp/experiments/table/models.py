@@ -17,6 +17,11 @@ SHOWN_NAME = Case(
 """Sorts runs by name; a run without a name is sorted by its number. An index has this expression, so only a migration can change it."""
 
 
+KIN = Case(When(family="", then=Cast("id", CharField())), default=F("family"), output_field=CharField())
+"""Equal for runs of an experiment that are one folded row. A run that was made elsewhere may have no family: it is a row of its own. An
+index has this expression too."""
+
+
 class RunColumn(models.Model):
     """A name under which runs of a workspace have values: a path of the config, a metric, or a fact of the run itself."""
 
@@ -64,6 +69,58 @@ class RunValue(models.Model):
 
     def __str__(self) -> str:
         return f"{self.column_id}: {self.text if self.number is None else self.number}"
+
+
+class FamilyMean(models.Model):
+    """The means that a folded row shows of a metric, or of a fact of its runs, over its seeds: each seed counts once. They order the rows.
+
+    A folded row is an experiment and a `kin` (`KIN`); `newest` is the newest of its runs that has a value. Archived and deleted runs are
+    left out. `family_means` alone writes means. If a folded row has a `FamilyChange`, its means may be old.
+    """
+
+    column = models.ForeignKey(RunColumn, on_delete=models.CASCADE, related_name="+", db_index=False)
+    experiment = models.ForeignKey(
+        "experiments.Experiment", on_delete=models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False
+    )
+    kin = models.CharField(max_length=32)
+    newest = models.BigIntegerField()
+    number = models.FloatField()
+    low = models.FloatField(null=True)
+    high = models.FloatField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["experiment", "kin", "column"], name="one_mean_per_family_and_column")
+        ]
+        indexes = [
+            models.Index(fields=["column", "number", "newest"], name="family_means"),
+            models.Index(fields=["column", "low", "newest"], name="family_lows", condition=models.Q(low__isnull=False)),
+            models.Index(
+                fields=["column", "high", "newest"], name="family_highs", condition=models.Q(high__isnull=False)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.column_id}: {self.number}"
+
+
+class FamilyChange(models.Model):
+    """Says that a value, or the runs, of a folded row have changed since its means were stored.
+
+    Triggers of the database write it in the transaction of the change, and a change adds a row even if there is one. So a worker deletes
+    only changes that it could see, and no transaction waits for another.
+    """
+
+    experiment = models.ForeignKey(
+        "experiments.Experiment", on_delete=models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False
+    )
+    kin = models.CharField(max_length=32)
+
+    class Meta:
+        indexes = [models.Index(fields=["experiment", "kin"], name="changed_families")]
+
+    def __str__(self) -> str:
+        return f"{self.kin} of experiment {self.experiment_id}"
 
 
 class RunTag(models.Model):

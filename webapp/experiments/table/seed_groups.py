@@ -7,7 +7,6 @@ from typing import Any
 
 from django.db.models import (
     Avg,
-    Case,
     CharField,
     Count,
     F,
@@ -17,7 +16,6 @@ from django.db.models import (
     Q,
     QuerySet,
     Value,
-    When,
     Window,
 )
 from django.db.models.functions import Cast, Coalesce, Concat
@@ -27,14 +25,12 @@ from trainer.metrics.estimate import Estimate
 from webapp.accounts.models import Membership
 
 from ..models import Run
-from . import columns, keyset, queries
+from . import columns, family_means, keyset, queries
 from .columns import Column
+from .family_means import StoredMeans
 from .keyset import KeysetStretch, RowOrder
+from .models import KIN
 from .seeds import one_each
-
-# a run that was made elsewhere may have no family: it is a row of its own
-KIN = Case(When(family="", then=Cast("pk", CharField())), default=F("family"), output_field=CharField())
-
 
 NEAR = 20
 """Runs for each row of a page, which are looked at before all runs of the query are grouped."""
@@ -90,8 +86,10 @@ def page(
     found = queries.find_runs(membership, layout.query, within).annotate(kin=KIN)
     named = columns.resolve(membership.workspace_id, ["seed"])["seed"]
     seed = named if isinstance(named, Column) else None
+    everything = within is None and not layout.query.strip()
+    stored = family_means.stored_means(membership.workspace_id, order.column) if everything else None
     for runs in _near_then_all(found, order, cursor, limit):
-        newest, following = keyset.walk(_stretches(runs, order, seed), order, cursor, limit)
+        newest, following = keyset.walk(_stretches(runs, order, seed, stored), order, cursor, limit)
         if following:
             break
     rows = _rows(membership, found, newest, shown, seed)
@@ -112,15 +110,25 @@ def _near_then_all(
     yield found
 
 
-def _stretches(found: "QuerySet[Any]", order: RowOrder, seed: Column | None) -> Iterator[Callable[[], KeysetStretch]]:
+def _stretches(
+    found: "QuerySet[Any]", order: RowOrder, seed: Column | None, stored: StoredMeans | None
+) -> Iterator[Callable[[], KeysetStretch]]:
     families = found.order_by().values("experiment_id", "kin").annotate(newest=Max("pk"))
     column, attribute = order.column, order.column.attribute
     if column.pk is None:
         yield lambda: KeysetStretch(families, "newest", "newest", order.down)
         return
-    yield lambda: KeysetStretch(_means(found, column, seed.pk if seed else None), "mean", "newest", order.down)
+    yield lambda: _by_mean(found, order, seed.pk if seed else None, stored)
     given = Count("values", filter=Q(values__column_id=column.pk, **{f"values__{attribute}__isnull": False}))
     yield lambda: KeysetStretch(families.annotate(given=given).filter(given=0), "newest", "newest", True)
+
+
+def _by_mean(found: "QuerySet[Any]", order: RowOrder, seed: int | None, stored: StoredMeans | None) -> KeysetStretch:
+    """All rows by their means. What is `stored` is not computed again."""
+    if stored is None:
+        return KeysetStretch(_means(found, order.column, seed), "mean", "newest", order.down)
+    changed = _means(stored.others(found), order.column, seed) if stored.changed else None
+    return KeysetStretch(stored.of(order.column), "mean", "newest", order.down, beside=changed)
 
 
 def _means(found: "QuerySet[Any]", column: Column, seed: int | None) -> "QuerySet[Any]":
