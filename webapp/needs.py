@@ -1,8 +1,9 @@
 """Everything that needs attention: failures, stalled runs, alarms, answers to decide on, and work that ended since yesterday."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
+from functools import partial
 from textwrap import shorten
 from typing import Any
 from urllib.parse import urlencode
@@ -15,7 +16,7 @@ from trainer.config.alarms import concern
 from trainer.config.alarms import title as alarm_title
 from trainer.contracts.plurals import counted
 from trainer.metrics.claims import PLANS
-from webapp.accounts.models import Membership, Role
+from webapp.accounts.models import Membership, Role, Workspace
 from webapp.annotation.models import Comment, Project, Task
 from webapp.annotation.models import Job as ProjectJob
 from webapp.annotation.review import queries as review
@@ -23,14 +24,14 @@ from webapp.backups.models import Backup
 from webapp.core.models import AuditEntry
 from webapp.datasets.models import CurationJob, ImportJob
 from webapp.evaluation.models import Evaluation
-from webapp.experiments import queries, recipe_metrics
+from webapp.experiments import recipe_metrics
 from webapp.experiments.lifecycle import stalls
 from webapp.experiments.models import ChainStep, ClaimStudy, Run, RunAlarm, RunJudge, Sweep
 from webapp.weights.models import WeightsJob
 
-LATELY = timedelta(days=3)
-"""The time for which failures and alarms are listed."""
-NEWS = timedelta(days=1)
+from . import attention_rows as rows_of
+from .attention_rows import LATELY, NEWS
+
 SINGLY = 3
 """Up to this many of a kind have a line each; more share one."""
 MOST_RUNNING = 50
@@ -59,35 +60,42 @@ class Needs:
     """Evaluations that wait in the line, in the order in which they were asked for."""
 
 
+@dataclass(frozen=True)
+class NeedKind:
+    """Rows of one kind that need attention: the rows of a workspace, and the lines for them."""
+
+    rows: Callable[[int], QuerySet[Any]]
+    lines: Callable[[QuerySet[Any]], list[AttentionItem]]
+
+
 def of(membership: Membership) -> Needs:
-    """The rows that need attention, for reviewers and above. The number of queries has a bound, for any number of rows."""
+    """The rows that need attention, for reviewers and above. The number of queries has a bound, for any number of rows: one query says which
+    kinds have rows, and only the rows of these are read."""
     workspace = membership.workspace.pk
+    there = _present_kinds(workspace)
     now = [
-        *_failed_runs(workspace),
-        *_failed(_evaluations(workspace), "Evaluation", "evaluations", "evaluation", "evaluations"),
-        *_failed(_imports(workspace), "Import", "imports", "import_job", "datasets"),
-        *_failed_jobs(workspace),
-        *_failed(_sweeps(workspace), "Sweep", "sweeps", "sweep", "sweeps"),
-        *_failed(_weights_jobs(workspace), "Job", "jobs", "weights_job", "weights_jobs"),
-        *_failed(_curations(workspace), "Curation", "curations", "curation", "datasets"),
-        *_refused_steps(workspace),
-        *_refused_claims(workspace),
+        *_lines(FAILED, there),
         *_failed_backup(membership),
-        *_paused(workspace),
-        *_blocked(workspace),
-        *_still(workspace),
-        *_alarms(workspace),
+        *_lines(STANDING, there),
         *_to_decide(workspace),
-        *_remarks(workspace),
+        *_lines(REMARKED, there),
     ]
-    return Needs(now, _news(workspace), _waiting(workspace))
+    return Needs(now, _lines(NEW, there) + _complete_projects(workspace), _lines(WAITING, there))
 
 
-def _failed_runs(workspace: int) -> list[AttentionItem]:
-    """Failed runs, without those after which a run of the same experiment finished: somebody has dealt with them."""
-    runs = _runs(workspace)
-    later = Run.objects.filter(experiment=OuterRef("experiment"), id__gt=OuterRef("id"), state=Run.State.FINISHED)
-    failed = runs.filter(state=Run.State.FAILED, ended_at__gt=timezone.now() - LATELY).exclude(Exists(later))
+def _present_kinds(workspace: int) -> dict[NeedKind, QuerySet[Any]]:
+    rows = {kind: kind.rows(workspace) for kind in (*FAILED, *STANDING, *REMARKED, *NEW, *WAITING)}
+    told = Workspace.objects.filter(pk=workspace).values_list(*map(Exists, rows.values())).first()
+    return {
+        kind: found for (kind, found), there in zip(rows.items(), told or [False] * len(rows), strict=True) if there
+    }
+
+
+def _lines(kinds: Iterable[NeedKind], there: Mapping[NeedKind, QuerySet[Any]]) -> list[AttentionItem]:
+    return [line for kind in kinds if kind in there for line in kind.lines(there[kind])]
+
+
+def _failed_runs(failed: QuerySet[Run]) -> list[AttentionItem]:
     rows = list(failed.order_by("-ended_at")[: SINGLY + 1])
     if len(rows) > SINGLY:
         href = _table("failed", LATELY)
@@ -99,9 +107,7 @@ def _failed_runs(workspace: int) -> list[AttentionItem]:
     ]
 
 
-def _waiting(workspace: int) -> list[AttentionItem]:
-    """Work that waits in the line, without the runs, which the page shows itself."""
-    rows = Evaluation.objects.filter(workspace_id=workspace, state=Evaluation.State.QUEUED).exclude(problem="")
+def _waiting(rows: QuerySet[Evaluation]) -> list[AttentionItem]:
     found = list(rows.order_by("-priority", "asked_at", "pk")[: SINGLY + 1])
     if len(found) > SINGLY:
         text = f"The first is “{found[0].name}”. {_reason(found[0])}"
@@ -148,50 +154,8 @@ def _reason(row: Any) -> str:
     )
 
 
-def _evaluations(workspace: int) -> QuerySet[Evaluation]:
-    """Failed evaluations, without those that were run again since."""
-    rows = Evaluation.objects.filter(workspace_id=workspace, reruns=None)
-    return rows.filter(state=Evaluation.State.FAILED, ended_at__gt=timezone.now() - LATELY).order_by("-ended_at")
-
-
-def _imports(workspace: int) -> QuerySet[ImportJob]:
-    """Failed imports, without those after which an import into the same dataset finished."""
-    rows = ImportJob.objects.filter(workspace_id=workspace, finished_at__gt=timezone.now() - LATELY)
-    later = ImportJob.objects.filter(
-        workspace_id=workspace,
-        dataset_name=OuterRef("dataset_name"),
-        id__gt=OuterRef("id"),
-        state=ImportJob.State.FINISHED,
-    )
-    return rows.filter(state=ImportJob.State.FAILED).exclude(Exists(later)).order_by("-finished_at")
-
-
-def _sweeps(workspace: int) -> QuerySet[Sweep]:
-    """Failed sweeps; one that somebody resumes is under way again."""
-    rows = Sweep.objects.filter(workspace_id=workspace, state=Sweep.State.FAILED)
-    return rows.filter(ended_at__gt=timezone.now() - LATELY).order_by("-ended_at")
-
-
-def _weights_jobs(workspace: int) -> QuerySet[WeightsJob]:
-    """Failed jobs that need weights, without those of evaluations, which fail themselves."""
-    rows = WeightsJob.objects.filter(workspace_id=workspace, state=WeightsJob.State.FAILED, evaluations=None)
-    return rows.filter(ended_at__gt=timezone.now() - LATELY).order_by("-ended_at")
-
-
-def _curations(workspace: int) -> QuerySet[CurationJob]:
-    """Failed curations, without those after which a curation of the same kind finished for the same version."""
-    later = CurationJob.objects.filter(
-        version=OuterRef("version"), kind=OuterRef("kind"), id__gt=OuterRef("id"), state=CurationJob.State.FINISHED
-    )
-    rows = CurationJob.objects.filter(version__dataset__workspace_id=workspace, state=CurationJob.State.FAILED)
-    lately = rows.filter(finished_at__gt=timezone.now() - LATELY).exclude(Exists(later))
-    return lately.select_related("version__dataset").order_by("-finished_at")
-
-
-def _refused_steps(workspace: int) -> list[AttentionItem]:
-    """Steps of chains that could not be launched, the newest first."""
-    rows = ChainStep.objects.filter(workspace_id=workspace, state=ChainStep.State.REFUSED, after__archived_at=None)
-    rows = rows.filter(decided_at__gt=timezone.now() - LATELY).select_related("after__experiment", "project")
+def _refused_steps(rows: QuerySet[ChainStep]) -> list[AttentionItem]:
+    """The newest first."""
     return [
         AttentionItem(
             "bad",
@@ -200,7 +164,7 @@ def _refused_steps(workspace: int) -> list[AttentionItem]:
             _at("run_tab", step.after_id, "chain") if step.after else _at("project", step.project_id),
             icon="circle-x",
         )
-        for step in rows.exclude(after=None, project=None).order_by("-decided_at")[:SINGLY]
+        for step in rows.order_by("-decided_at")[:SINGLY]
     ]
 
 
@@ -209,9 +173,7 @@ def _before(step: ChainStep) -> str:
     return f"{step.after} of {step.after.experiment.name}" if step.after else f"the project “{step.project}”"
 
 
-def _refused_claims(workspace: int) -> list[AttentionItem]:
-    """Claims whose runs could not be launched. They have no time of that, so those are shown that were asked for lately."""
-    rows = ClaimStudy.objects.filter(workspace_id=workspace, state=ClaimStudy.State.REFUSED, plan__in=PLANS)
+def _refused_claims(rows: QuerySet[ClaimStudy]) -> list[AttentionItem]:
     return [
         AttentionItem(
             "bad",
@@ -220,7 +182,7 @@ def _refused_claims(workspace: int) -> list[AttentionItem]:
             _at("claim_study", study.pk),
             icon="circle-x",
         )
-        for study in rows.filter(created_at__gt=timezone.now() - LATELY).order_by("-id")[:SINGLY]
+        for study in rows.order_by("-id")[:SINGLY]
     ]
 
 
@@ -236,9 +198,7 @@ def _failed_backup(membership: Membership) -> list[AttentionItem]:
     return [AttentionItem("bad", "The last backup failed", _reason(last), there, icon="circle-x")]
 
 
-def _paused(workspace: int) -> list[AttentionItem]:
-    """Evaluations that paused by themselves. If a person has paused one, it says no reason."""
-    rows = Evaluation.objects.filter(workspace_id=workspace, state=Evaluation.State.PAUSED).exclude(problem="")
+def _paused(rows: QuerySet[Evaluation]) -> list[AttentionItem]:
     return [
         AttentionItem(
             "warn", f"Evaluation “{row.name}” paused", _reason(row), _at("evaluation", row.pk), "circle-pause"
@@ -247,10 +207,7 @@ def _paused(workspace: int) -> list[AttentionItem]:
     ]
 
 
-def _failed_jobs(workspace: int) -> list[AttentionItem]:
-    """A project keeps the last job of each kind, so one that was repeated is not among them."""
-    rows = ProjectJob.objects.filter(project__workspace_id=workspace, state=ProjectJob.State.FAILED)
-    rows = rows.filter(finished_at__gt=timezone.now() - LATELY).select_related("project")
+def _failed_jobs(rows: QuerySet[ProjectJob]) -> list[AttentionItem]:
     return [
         AttentionItem(
             "bad",
@@ -263,10 +220,8 @@ def _failed_jobs(workspace: int) -> list[AttentionItem]:
     ]
 
 
-def _blocked(workspace: int) -> list[AttentionItem]:
-    """Runs that wait for something outside them. Their reasons say for what, and what a person can do."""
+def _blocked(blocked: QuerySet[Run]) -> list[AttentionItem]:
     away = RunJudge.objects.filter(run=OuterRef("pk")).exclude(problem="")
-    blocked = _runs(workspace).filter(state=Run.State.BLOCKED)
     rows = list(blocked.annotate(judge_away=Exists(away)).order_by("state_at")[: SINGLY + 1])
     if len(rows) > SINGLY:
         text = f"The first is {_named(rows[0])}: {_reason(rows[0])}"
@@ -284,9 +239,8 @@ def _blocked(workspace: int) -> list[AttentionItem]:
     ]
 
 
-def _still(workspace: int) -> list[AttentionItem]:
+def _still(running: QuerySet[Run]) -> list[AttentionItem]:
     """Runs whose process is alive but whose steps do not advance."""
-    running = _runs(workspace).filter(state=Run.State.RUNNING, first_metric_at__isnull=False)
     found = stalls.find(list(running.order_by("id")[:MOST_RUNNING]))
     return [_standing(each) for each in found[:SINGLY]]
 
@@ -297,12 +251,10 @@ def _standing(stall: stalls.Stall) -> AttentionItem:
     return AttentionItem("warn", title, text, href, icon="hourglass")
 
 
-def _alarms(workspace: int) -> list[AttentionItem]:
+def _alarms(rows: QuerySet[RunAlarm]) -> list[AttentionItem]:
     """A line for each run with alarms, which names the newest alarm."""
-    rows = RunAlarm.objects.filter(run__in=_runs(workspace), time__gt=timezone.now() - LATELY)
-    rows = rows.select_related("run__experiment").order_by("-time", "-id")
     by_run: dict[int, list[RunAlarm]] = {}
-    for alarm in rows[: 10 * SINGLY]:
+    for alarm in rows.order_by("-time", "-id")[: 10 * SINGLY]:
         by_run.setdefault(alarm.run_id, []).append(alarm)
     return [_alarm(alarms) for alarms in list(by_run.values())[:SINGLY]]
 
@@ -335,9 +287,7 @@ def _apart(apart: int, alike: int) -> str:
     return f"{text} On {counted(alike, 'more tasks')} they agree." if alike else text
 
 
-def _remarks(workspace: int) -> list[AttentionItem]:
-    rows = Comment.objects.filter(project__workspace_id=workspace, resolved_at=None)
-    rows = rows.exclude(project__state=Project.State.CLOSED)
+def _remarks(rows: QuerySet[Comment]) -> list[AttentionItem]:
     found = rows.values("project_id", "project__name").annotate(count=Count("id")).order_by("-count")
     return [
         AttentionItem(
@@ -351,26 +301,16 @@ def _remarks(workspace: int) -> list[AttentionItem]:
     ]
 
 
-def _news(workspace: int) -> list[AttentionItem]:
-    since = timezone.now() - NEWS
-    ended = _runs(workspace).filter(state=Run.State.FINISHED, ended_at__gt=since).order_by("-ended_at")
-    runs, news = list(ended[: SINGLY + 1]), []
+def _finished_runs(rows: QuerySet[Run]) -> list[AttentionItem]:
+    """Lines for the runs, newest first. Many share a line."""
+    runs = list(rows.order_by("-ended_at")[: SINGLY + 1])
     if len(runs) > SINGLY:
         text = f"The last is {_named(runs[0])}."
-        title = f"{counted(ended.count(), 'runs')} finished"
-        news.append(AttentionItem("good", title, text, _table("finished", NEWS), icon="check"))
-    else:
-        news += [
-            AttentionItem("good", f"{_named(run)} finished", _result(run), _at("run", run.pk), icon="check")
-            for run in runs
-        ]
-    sweeps = Sweep.objects.filter(workspace_id=workspace, state=Sweep.State.FINISHED, ended_at__gt=since)
-    news += _finished(sweeps.order_by("-ended_at"), "Sweep", "sweeps", "sweep", "sweeps")
-    done = Evaluation.objects.filter(workspace_id=workspace, state=Evaluation.State.FINISHED, ended_at__gt=since)
-    news += _finished(done.order_by("-ended_at"), "Evaluation", "evaluations", "evaluation", "evaluations")
-    imports = ImportJob.objects.filter(workspace_id=workspace, state=ImportJob.State.FINISHED, finished_at__gt=since)
-    news += _finished(imports.order_by("-finished_at"), "Import", "imports", "import_job", "datasets")
-    return news + _complete_projects(workspace, since)
+        title = f"{counted(rows.count(), 'runs')} finished"
+        return [AttentionItem("good", title, text, _table("finished", NEWS), icon="check")]
+    return [
+        AttentionItem("good", f"{_named(run)} finished", _result(run), _at("run", run.pk), icon="check") for run in runs
+    ]
 
 
 def _finished(rows: QuerySet[Any], one: str, many: str, page: str, everything: str) -> list[AttentionItem]:
@@ -394,8 +334,9 @@ def _came_of(row: Evaluation | ImportJob | Sweep) -> str:
     return f"{counted(row.wanted, 'trials')}." if isinstance(row, Sweep) else ""
 
 
-def _complete_projects(workspace: int, since: datetime) -> list[AttentionItem]:
-    """Projects whose last answer came since then, and which wait for no new one. The audit log knows when it came."""
+def _complete_projects(workspace: int) -> list[AttentionItem]:
+    """Projects whose last answer came lately, and which wait for no new one. The audit log knows when it came."""
+    since = timezone.now() - NEWS
     last = AuditEntry.objects.filter(
         object_type="project", object_id=OuterRef("pk"), action="project.complete", created_at__gt=since
     )
@@ -422,10 +363,6 @@ def _table(state: str, lately: timedelta) -> str:
     return f"{reverse('runs')}?{urlencode({'q': f'state:{state} ended>={since}'})}"
 
 
-def _runs(workspace: int) -> QuerySet[Run]:
-    return queries.runs(workspace).filter(archived_at=None)
-
-
 def _named(run: Run) -> str:
     """The name of the run as the start of a sentence, in quotes because it may be any words: "Run 3 of …" if nobody has named it."""
     return f"{f'“{run.name}”' if run.name else f'Run {run.number}'} of {run.experiment.name}"
@@ -433,3 +370,39 @@ def _named(run: Run) -> str:
 
 def _at(page: str, *parts: object) -> str:
     return reverse(page, args=parts)
+
+
+def _failure(rows: Callable[[int], QuerySet[Any]], one: str, many: str, page: str, everything: str) -> NeedKind:
+    return NeedKind(rows, partial(_failed, one=one, many=many, page=page, everything=everything))
+
+
+def _ending(rows: Callable[[int], QuerySet[Any]], one: str, many: str, page: str, everything: str) -> NeedKind:
+    return NeedKind(rows, partial(_finished, one=one, many=many, page=page, everything=everything))
+
+
+# the most urgent first
+FAILED = (
+    NeedKind(rows_of.failed_runs, _failed_runs),
+    _failure(rows_of.failed_evaluations, "Evaluation", "evaluations", "evaluation", "evaluations"),
+    _failure(rows_of.failed_imports, "Import", "imports", "import_job", "datasets"),
+    NeedKind(rows_of.failed_project_jobs, _failed_jobs),
+    _failure(rows_of.failed_sweeps, "Sweep", "sweeps", "sweep", "sweeps"),
+    _failure(rows_of.failed_weights_jobs, "Job", "jobs", "weights_job", "weights_jobs"),
+    _failure(rows_of.failed_curations, "Curation", "curations", "curation", "datasets"),
+    NeedKind(rows_of.refused_steps, _refused_steps),
+    NeedKind(rows_of.refused_claims, _refused_claims),
+)
+STANDING = (
+    NeedKind(rows_of.paused_evaluations, _paused),
+    NeedKind(rows_of.blocked_runs, _blocked),
+    NeedKind(rows_of.stepping_runs, _still),
+    NeedKind(rows_of.alarms, _alarms),
+)
+REMARKED = (NeedKind(rows_of.remarks, _remarks),)
+NEW = (
+    NeedKind(rows_of.finished_runs, _finished_runs),
+    _ending(rows_of.finished_sweeps, "Sweep", "sweeps", "sweep", "sweeps"),
+    _ending(rows_of.finished_evaluations, "Evaluation", "evaluations", "evaluation", "evaluations"),
+    _ending(rows_of.finished_imports, "Import", "imports", "import_job", "datasets"),
+)
+WAITING = (NeedKind(rows_of.waiting_evaluations, _waiting),)
