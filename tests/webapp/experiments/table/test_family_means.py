@@ -1,9 +1,12 @@
 """Stored means order folded rows exactly as means that are computed for the page, whatever has happened to the runs, and whenever a worker last looked."""
 
 import random
+from datetime import timedelta
 from itertools import count
+from threading import Thread
 
 import pytest
+from django.db import connection, transaction
 from django.utils import timezone
 
 from tests.webapp.experiments.table.conftest import run_maker
@@ -106,7 +109,7 @@ class Happenings:
     def ends(self) -> None:
         if run := self._run():
             run.started_at = timezone.now()
-            run.ended_at = run.started_at + timezone.timedelta(seconds=self._draw.randrange(1, 9))
+            run.ended_at = run.started_at + timedelta(seconds=self._draw.randrange(1, 9))
             table_facts.keep_took(run.experiment.workspace_id, run)
 
     def seeded(self) -> None:
@@ -200,11 +203,8 @@ def test_changes_and_means_of_another_workspace_are_not_read(scored, team, monke
 @pytest.mark.django_db(transaction=True)
 def test_a_change_that_a_worker_cannot_see_yet_is_kept(scored, team, monkeypatch):
     """Another transaction writes a value while a worker computes: its change stays, and the next look stores its value."""
-    from threading import Thread
 
-    from django.db import connection, transaction
-
-    def written(told) -> None:
+    def write() -> None:
         try:
             with transaction.atomic():
                 run = scored[2]
@@ -222,7 +222,7 @@ def test_a_change_that_a_worker_cannot_see_yet_is_kept(scored, team, monkeypatch
         finally:
             connection.close()
 
-    writer = Thread(target=written, args=(None,))
+    writer = Thread(target=write)
     writer.start()
     writer.join()
     assert FamilyMean.objects.get(column__path="eval/score", newest=scored[2].pk).number == 0.75
