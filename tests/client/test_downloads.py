@@ -94,7 +94,7 @@ def test_other_content_begins_again(remote, wire, artifact, address, tmp_path):
     with tarfile.open(to) as archive:
         [weights] = [name for name in archive.getnames() if name.endswith("safetensors")]
         assert archive.extractfile(weights).read() == b"other"
-    with pytest.raises(ValueError, match="another content than the server has"):
+    with pytest.raises(ValueError, match="another digest than the file on the server"):
         remote.fetch(address, tmp_path / "again.tar", artifact.digest)
     assert not list(tmp_path.glob("again*"))
 

@@ -73,11 +73,10 @@ class Happenings:
 
     def scores(self) -> None:
         if run := self._run():
-            told = {"number": self._score(), "low": -2.0, "high": 2.0}
-            if told["number"] == told["number"]:
-                table_facts.keep(
-                    run.experiment.workspace_id, run.pk, [table_facts.Fact("metric", "eval/score", **told)]
-                )
+            score = self._score()
+            if score == score:
+                fact = table_facts.Fact("metric", "eval/score", number=score, low=-2.0, high=2.0)
+                table_facts.keep(run.experiment.workspace_id, run.pk, [fact])
 
     def archived(self) -> None:
         self._set(archived_at=timezone.now())
