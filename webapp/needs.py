@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from textwrap import shorten
 from typing import Any
 from urllib.parse import urlencode
 
@@ -22,6 +21,7 @@ from webapp.annotation.models import Job as ProjectJob
 from webapp.annotation.review import queries as review
 from webapp.backups.models import Backup
 from webapp.core.models import AuditEntry
+from webapp.core.text.texts import shortened
 from webapp.datasets.models import CurationJob, ImportJob
 from webapp.evaluation.models import Evaluation
 from webapp.experiments import recipe_metrics
@@ -148,10 +148,8 @@ def _reason(row: Any) -> str:
     """The first line of what is known about the failure. Each kind of work stores it in a field of another name."""
     fields = ("state_reason", "problem", "error", "reason")
     said = next((text for field in fields if (text := getattr(row, field, ""))), "")
-    return (
-        shorten(str(said).partition("\n")[0], MOST_WORDS, placeholder=" …")
-        or "The reason is not known; its page has the log."
-    )
+    first = str(said).strip().partition("\n")[0]
+    return shortened(first, MOST_WORDS) or "The reason is not known; its page has the log."
 
 
 def _refused_steps(rows: QuerySet[ChainStep]) -> list[AttentionItem]:

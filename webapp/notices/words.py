@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from textwrap import shorten
 from typing import Any
 
 from django.urls import reverse
@@ -11,6 +10,7 @@ from django.urls import reverse
 from trainer.config.alarms import concern
 from trainer.config.alarms import title as alarm_title
 from trainer.contracts.plurals import counted
+from webapp.core.text.texts import shortened
 from webapp.inference.models import MARK, STAGES
 
 from .models import Notice
@@ -186,9 +186,9 @@ def text(row: Notice) -> str:
     """A further line, or an empty text."""
     facts = row.facts
     if row.event == "run.alert":
-        return shorten(str(facts["text"]), MOST_WORDS, placeholder=" …")
+        return shortened(str(facts["text"]), MOST_WORDS)
     if why := str(facts.get("reason") or facts.get("error") or "").strip():
-        return shorten(why.partition("\n")[0], MOST_WORDS, placeholder=" …")
+        return shortened(why.partition("\n")[0], MOST_WORDS)
     if row.event == "run.alarm":
         return f"{alarm_title(facts['signal'], facts['subject'], facts['role'])}, step {facts['step']}."
     if row.event == "run.stalled":

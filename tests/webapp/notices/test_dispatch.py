@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from tests.concurrency import concurrently
 from trainer.contracts import ModelFacts, ModelFile
+from webapp import needs
 from webapp.accounts.models import Membership, User
 from webapp.annotation.models import Task
 from webapp.annotation.projects import services as projects
@@ -288,6 +289,19 @@ def test_a_notice_says_which_limit_has_stopped_a_run(run, team):
     told = "The 600 tokens that it may generate are used up. Stopped after step 4"
     move(run, "stopped", reason=told)
     assert words.text(Notice.objects.get(user=team.researcher.user)) == told
+
+
+@pytest.mark.parametrize(
+    ("said", "begins"),
+    [("路" * 400, "路" * 298), (f"Error: {'x' * 400}", f"Error: {'x' * 291}"), ("\nNo room.\nTraceback", "No room.")],
+)
+def test_a_long_reason_without_spaces_keeps_its_beginning(run, team, said, begins):
+    move(run, "failed", reason=said)
+    text = words.text(Notice.objects.get(user=team.researcher.user))
+    assert text == (begins if len(said) < words.MOST_WORDS else f"{begins} …")
+    Run.objects.filter(pk=run.pk).update(state_reason=said)
+    (need,) = needs.of(team.researcher).now
+    assert need.text == text
 
 
 def test_a_long_reason_ends_between_two_words_and_says_that_there_is_more(run, team):

@@ -5,6 +5,7 @@ from pydantic import ConfigDict
 
 from ..problems import Invalid
 
+NEAR_END = 40  # characters
 NO_NUL = "holds a NUL character, which cannot be stored"
 
 
@@ -23,6 +24,17 @@ def one_line(text: str, most: int, message: str, field: str = "name") -> str:
 def several_lines(text: str, most: int, message: str, field: str) -> str:
     """The same for a text that may have several lines."""
     return _of_length(text.strip(), most, message, field)
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, or its first characters and an ellipsis, at most `most` together. It ends between two words, if one ends near there: paths
+    and texts without spaces, such as Chinese ones, end where there is no more room."""
+    text = " ".join(text.split())
+    if len(text) <= most:
+        return text
+    begin = text[: most - 2]
+    last = begin.rfind(" ", most - NEAR_END)
+    return f"{begin[:last] if last > 0 else begin} …"
 
 
 def _of_length(text: str, most: int, message: str, field: str) -> str:
