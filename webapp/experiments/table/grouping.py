@@ -27,11 +27,18 @@ MOST_NAMES = 300  # paths of configs in the choice of a page: programs may log a
 TAG = "tag"
 TAGS = Column(TAG, "Tag", Source.RUN, TAG)  # orders groups, and no runs
 FACTS = ("experiment", "recipe", "model", "dataset", "group", "state", "by")
+TEXT = models.TextField()
 AS_SHOWN = {
-    "dataset": Concat(
-        "dataset_version__dataset__name", models.Value(" v"), "dataset_version__number", output_field=models.TextField()
+    "dataset": models.Case(  # of no version it would be " v"
+        models.When(
+            dataset_version__isnull=False,
+            then=Concat(
+                "dataset_version__dataset__name", models.Value(" v"), "dataset_version__number", output_field=TEXT
+            ),
+        ),
+        output_field=TEXT,
     ),
-    "by": Coalesce(NullIf("created_by__name", models.Value("")), "created_by__email", output_field=models.TextField()),
+    "by": Coalesce(NullIf("created_by__name", models.Value("")), "created_by__email", output_field=TEXT),
 }
 """Facts whose cells say more, or something else, than the order reads."""
 LABELS = {TAG: "Tag"} | {name: columns.FACTS[name] for name in FACTS}
@@ -219,10 +226,16 @@ def _rows(
     for each in groups:
         known = _seeds(each.ids, values)
         seeds = tuple(f"{value:g}" for value in sorted({value for value in known if value is not None}))
-        cells = tuple(seed_groups.cell(column, known, _of(column, each.ids, values)) for column in shown)
+        cells = tuple(_cell(column, known, _of(column, each.ids, values)) for column in shown)
         counted = tuple(Counter(states[pk] for pk in each.ids).most_common())
         rows.append(GroupRow(each.value, tuple(each.ids), seeds, counted, cells, _query(layout, each.value)))
     return rows
+
+
+def _cell(column: Column, known: list[float | None], held: list[Value]) -> FoldedCell:
+    """The cell of a group. If no run has a fact, the group has none either."""
+    cell = seed_groups.cell(column, known, held)
+    return replace(cell, value=None) if cell.value == "" else cell
 
 
 def _query(layout: Layout, value: Value) -> str | None:

@@ -202,6 +202,7 @@ def test_a_group_shows_the_facts_that_all_its_runs_share(six, as_researcher, tea
     Run.objects.filter(pk__in=[run.pk for run in six[:3]]).update(group="night")
     Run.objects.filter(pk__in=[run.pk for run in six[1:3]]).update(created_by=team.owner.user, recipe="sft")
     Run.objects.filter(pk=six[3].pk).update(group="day")
+    Run.objects.filter(pk__in=[run.pk for run in six[4:]]).update(state="draft", dataset_version=None)
     shown = as_researcher.get("/experiments", {"group": RATE, "columns": ",".join(names), "sort": RATE})
     said = {}
     for row, _ in shown.context["rows"]:
@@ -219,10 +220,11 @@ def test_a_group_shows_the_facts_that_all_its_runs_share(six, as_researcher, tea
     assert said[1e-5] == alike | {"recipe": "2 values", "group": "night", "by": "2 values"}
     assert said[1e-4] == alike | {
         "recipe": "policy",
+        "dataset": "2 values",
         "group": "2 values",
         "by": person,
     }  # one of the two is in no group
-    assert said[None] == alike | {"recipe": "policy", "group": "", "by": person}
+    assert said[None] == alike | {"recipe": "policy", "dataset": None, "group": None, "by": person}
     text = shown.content.decode()
     assert text.count(f'title="{run.model.name}"') == 3 and "2 values" in text
 
