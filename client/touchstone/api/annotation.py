@@ -233,7 +233,7 @@ class Annotation(Group):
         return self._json(CommentOut, "POST", f"/tasks/{task_id}/comments", body=body)
 
     def settle(self, comment_id: int, body: SettleIn) -> CommentOut:
-        """Mark a remark as dealt with."""
+        """Mark a remark as resolved, or as open again."""
         return self._json(CommentOut, "POST", f"/comments/{comment_id}/settle", body=body)
 
     def send_back(self, assignment_id: int, body: SendBackIn) -> SentBackOut:

@@ -164,7 +164,7 @@ class Models(Group):
         return self._json(ModelOut, "PATCH", f"/models/{model_id}", body=body)
 
     def delete(self, model_id: int) -> None:
-        """Take an unused model off the list."""
+        """Remove an unused model from the list."""
         self._nothing("DELETE", f"/models/{model_id}")
 
     def archive(self, model_id: int) -> ModelOut:

@@ -293,7 +293,9 @@ def comment(request: HttpRequest, task_id: Id, payload: CommentIn) -> Status[dic
     return Status(201, told(made, faces(task.project)))
 
 
-@router.post("/comments/{int:comment_id}/settle", response=CommentOut, summary="Mark a remark as dealt with")
+@router.post(
+    "/comments/{int:comment_id}/settle", response=CommentOut, summary="Mark a remark as resolved, or as open again"
+)
 def settle(request: HttpRequest, comment_id: Id, payload: SettleIn) -> dict[str, Any]:
     membership = require(request)
     row = services.settle_comment(membership, access.comment_read(membership, comment_id), payload.settled)

@@ -227,7 +227,7 @@ def _accept(membership: Membership, project: Project, reviews: Iterable[TaskRevi
 def withdraw_majority(membership: Membership, project: Project) -> int:
     """Takes back all resolutions by majority; those tasks are undecided again. Conflict while more are being accepted."""
     if runner.open_one(project, Job.Kind.MAJORITY):
-        raise Conflict("Majorities are being accepted. When that is done, you can take them back.", "accepting")
+        raise Conflict("Majorities are being accepted. When that is done, you can undo all of them.", "accepting")
     done, _ = Resolution.objects.filter(project=project, source=Source.MAJORITY).delete()
     audit.record(membership, membership.user, "project.majority_withdrawn", project, tasks=done)
     return done

@@ -55,7 +55,7 @@ class PromotionOut(Schema):
     kind: str = Field(description="moved, removed or stage")
     alias: str = Field(description="Empty if a stage was changed")
     stage: str = Field(description="The new stage; empty if an alias was moved, or the stage was taken away")
-    model: int | None = Field(description="Null once the model was taken off the list")
+    model: int | None = Field(description="Null once the model was removed from the list")
     model_name: str = Field(description="As it was called at that time")
     before: str = Field(description="The model that had the alias before, or the stage before; empty if there was none")
     reason: str

@@ -158,7 +158,7 @@ def download_model(request: HttpRequest, model_id: ModelId) -> HttpResponseBase:
     return respond(request, found)
 
 
-@router.delete("/models/{int:model_id}", response={204: None}, summary="Take an unused model off the list")
+@router.delete("/models/{int:model_id}", response={204: None}, summary="Remove an unused model from the list")
 def delete_model(request: HttpRequest, model_id: ModelId) -> Status[None]:
     membership = require(request, Role.RESEARCHER)
     services.delete(membership, access.model_write(membership, model_id))
