@@ -123,6 +123,33 @@ def test_a_page_whose_session_ended_says_that_it_gets_no_news_until_somebody_sig
     assert page.evaluate("window.notReloaded")
 
 
+def test_a_list_whose_session_ended_asks_on_each_visit_without_a_word_of_live(open_page, as_researcher, run, server):
+    page = open_page(as_researcher)
+    page.goto("/runs")
+    connection = page.locator("#connection")
+    expect(connection).to_have_text("Live")
+    server.stop()
+    expect(connection).to_have_text("Reconnecting…")
+    Session.objects.all().delete()
+    page.evaluate("""() => {
+      window.said = [];
+      const element = document.getElementById("connection");
+      const say = () => said.push(element.textContent.trim());
+      new MutationObserver(say).observe(element, { subtree: true, childList: true, characterData: true, attributes: true });
+    }""")
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    server.start()
+    expect(connection).to_have_text("No live updates")
+    with page.expect_websocket(lambda socket: socket.url.endswith("/ws/workspace")) as opened:
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # back to the tab, still signed out
+    if not opened.value.is_closed():
+        opened.value.wait_for_event("close")
+    expect(connection).to_have_text("No live updates")
+    assert "Live" not in page.evaluate("said")
+    assert asked == [], "nothing is loaded for somebody who is signed out"
+
+
 def test_an_asynchronous_run_shows_how_its_workers_keep_pace(open_page, as_researcher, run, process):
     trainer = process(run)
     workers = {"async/staleness": 1.0, "async/staleness_max": 2.0, "async/utilisation": 0.8, "async/dropped": 3.0}

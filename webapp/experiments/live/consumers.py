@@ -38,6 +38,7 @@ RECHECK_S = 60  # how soon a person who was removed, or has signed out, stops he
 TRY_AGAIN = 1013
 REFUSED = 4403  # who listens is signed out, or may not read this; `socket.js` knows the number
 LISTENING = Need(Area.EXPERIMENTS, Right.READ)  # what a token needs
+WELCOME = {"type": "welcome"}  # `socket.js` knows it
 
 
 def key_of(scope: Mapping[str, Any]) -> str:
@@ -79,7 +80,9 @@ class GroupFeed(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has n
             await self.close(TRY_AGAIN)
             return
         await self.accept()
-        for message in greeting:
+        # a page that is refused, or told to try again, has an open connection too; a script has not, and its documented first message stays
+        welcome = [] if key_of(self.scope) else [WELCOME]
+        for message in [*welcome, *greeting]:
             await self.send(text_data=json.dumps(message))
         self.sender = asyncio.create_task(self.send_waiting())
 

@@ -1,6 +1,6 @@
 // connect("/ws/runs/7", message => …): a websocket that connects again by itself and shows on the page whether it is connected.
 //
-// handler(message)      every JSON message
+// handler(message)      every JSON message after the welcome
 // options.resync()      after a lost connection is back: loads what was missed, for example from the API
 // options.onState(s)    "connecting", "live", "lost", "refused"
 // options.quiet         the page does not depend on it, so it does not show its state
@@ -10,6 +10,7 @@
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 20_000;
 const REFUSED = 4403; // signed out, or not allowed to read this: trying again would help only after somebody has signed in
+const WELCOME = "welcome"; // the first message, if this page may listen: a page that may not is told so over an open connection
 const TITLES = {
   live: "This page updates itself",
   lost: "The page may be behind; it catches up when the connection is back",
@@ -51,19 +52,25 @@ export function connect(path, handler, { resync = null, onState = null, quiet = 
     if (closed || socket?.readyState === WebSocket.OPEN || socket?.readyState === WebSocket.CONNECTING) return;
     const mine = new WebSocket(url);
     socket = mine;
-    mine.addEventListener("open", () => {
-      if (socket !== mine) return mine.close();
-      wait = FIRST_WAIT;
-      become("live");
-      if (wasLive) resync?.();
-      wasLive = true;
+    mine.addEventListener("open", () => socket === mine || mine.close());
+    mine.addEventListener("message", (event) => {
+      if (socket !== mine) return;
+      const message = JSON.parse(event.data);
+      if (message.type === WELCOME) welcome();
+      else handler(message);
     });
-    mine.addEventListener("message", (event) => socket === mine && handler(JSON.parse(event.data)));
     mine.addEventListener("close", (event) => {
       if (closed || socket !== mine) return;
       if (event.code === REFUSED) return become("refused");
       lose();
     });
+  }
+
+  function welcome() {
+    wait = FIRST_WAIT;
+    become("live");
+    if (wasLive) resync?.();
+    wasLive = true;
   }
 
   function lose() {

@@ -48,8 +48,8 @@ async def scene(transactional_db):
     return await database_sync_to_async(build)()
 
 
-async def connect(path, member=None, origin=ORIGIN, greetings=1):
-    """The socket after its greeting, and whether it was accepted."""
+async def connect(path, member=None, origin=ORIGIN, greetings=1, welcome=True):
+    """The socket after its welcome and greeting, and whether it was accepted."""
     headers = [(b"host", b"localhost")]
     if origin:
         headers.append((b"origin", origin))
@@ -58,14 +58,15 @@ async def connect(path, member=None, origin=ORIGIN, greetings=1):
         headers.append((b"cookie", f"sessionid={client.cookies['sessionid'].value}".encode()))
     socket = Socket(application, path, headers)
     accepted = await socket.connect()
-    if accepted and greetings:
+    if accepted and welcome:
+        assert await socket.hear(1) == [{"type": "welcome"}]
         await socket.hear(greetings)
     return socket, accepted
 
 
 async def refused(path, member=None):
     """Whether a page is told that it may not listen, before any message."""
-    socket, accepted = await connect(path, member, greetings=0)
+    socket, accepted = await connect(path, member, welcome=False)
     told = await socket.receive_output(timeout=SECONDS)
     return accepted and (told["type"], told.get("code")) == ("websocket.close", consumers.REFUSED)
 
@@ -317,7 +318,7 @@ async def test_a_page_that_comes_while_the_database_is_away_is_told_to_come_back
         raise OperationalError("the server closed the connection")
 
     monkeypatch.setattr(consumers.RunFeed, question, away)
-    socket, accepted = await connect(f"/ws/runs/{run.id}", team.reviewer, greetings=0)
+    socket, accepted = await connect(f"/ws/runs/{run.id}", team.reviewer, welcome=False)
     assert accepted
     output = await socket.receive_output(timeout=SECONDS)
     assert (output["type"], output["code"]) == ("websocket.close", 1013)
