@@ -18,7 +18,7 @@ from webapp.experiments.charts import formulas
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launch
 from webapp.experiments.metrics.points import LoggedPoint
-from webapp.experiments.models import Artifact
+from webapp.experiments.models import Artifact, CustomChart
 from webapp.inference.models import RegisteredModel
 from webapp.tracking import services as tracking
 
@@ -536,11 +536,14 @@ def test_a_custom_chart_has_a_vertical_range_for_everybody(open_page, as_researc
     chart(page).get_by_role("button", name="Edit").click()
     expect(dialog.get_by_label("to", exact=True)).to_have_value("4")
     dialog.get_by_role("button", name="Cancel").click()
+    CustomChart.objects.update(title="Thrice", expressions=["reward/mean * 3"])  # by somebody else, meanwhile
     page.get_by_role("button", name="Undo").click()
     expect(chart(page).locator(".chart-lacking")).to_contain_text("above")
     page.reload()
-    expect(chart(page).locator("canvas")).to_be_visible()
-    assert scale(chart(page)) == [-1, 1]
+    thrice = page.locator("article.chart", has=page.get_by_role("heading", name="Thrice"))
+    expect(thrice.locator("canvas")).to_be_visible()
+    assert scale(thrice) == [-1, 1]
+    assert CustomChart.objects.get().expressions == ["reward/mean * 3"]
 
 
 def walking(page, trainer):

@@ -102,14 +102,11 @@ export class CustomCharts {
     this.held.get(spec.id).chart.element.scrollIntoView({ block: "nearest" });
   }
 
-  /** Saves the vertical range for everybody; whether that worked. The other fields are those of now, not those of when the page was loaded. */
+  /** Saves the vertical range for everybody; whether that worked. */
   async keep({ id }, ends) {
     try {
-      const spec = (await json(`${this.api}/charts`)).items.find((each) => each.id === id);
-      if (!spec) throw new Error("This chart was deleted. Load the page again.");
-      const before = ownRange(spec) ?? AUTOMATIC;
-      await this.range(spec, ends);
-      toast(`Saved the range of “${spec.title}” for everybody`, { tone: "good", action: { label: "Undo", run: () => this.range(spec, before).catch(complain) } });
+      const { title, before } = await this.range(id, ends);
+      toast(`Saved the range of “${title}” for everybody`, { tone: "good", action: { label: "Undo", run: () => this.range(id, before).catch(complain) } });
       return true;
     } catch (error) {
       complain(error);
@@ -117,12 +114,17 @@ export class CustomCharts {
     }
   }
 
-  async range({ id, title, expressions }, [lowest, highest]) {
+  /** Changes the range alone: the other fields that are sent are those of now, which somebody may have changed since the page read them. */
+  async range(id, [lowest, highest]) {
+    const was = (await json(`${this.api}/charts`)).items.find((each) => each.id === id);
+    if (!was) throw new Error("This chart was deleted. Load the page again.");
+    const { title, expressions } = was;
     const spec = await json(`${this.api}/charts/${id}`, { method: "PUT", body: { title, expressions, lowest, highest } });
     Object.assign(this.specs.find((each) => each.id === id), spec); // its menu has this very object
     const { chart } = this.held.get(id);
     chart.own = ownRange(spec);
     this.board.touch(chart);
+    return { title, before: ownRange(was) ?? AUTOMATIC };
   }
 
   changed(spec) {
