@@ -182,14 +182,19 @@ def deliver_again(membership: Membership, row: Delivery) -> Delivery:
 
 @transaction.atomic
 def deliver_failed_again(membership: Membership, hook: Webhook) -> int:
-    """Sends again what has failed, except tests: each message for as long as if it had just happened. Returns how many.
+    """Sends again what has failed, except tests: each message for as long as if it had just happened. A message that waits for its next
+    attempt, which may be hours away, is sent now too, and continues as before if it fails. Returns how many.
 
     Upkeep sends them, so many at once do not flood the queue. Raises Conflict while the hook is paused.
     """
     _awake(hook)
     now = timezone.now()
-    failed = Delivery.objects.filter(webhook=hook, state=State.FAILED).exclude(event=TEST)
-    count = failed.update(state=State.WAITING, next_try_at=now, give_up_at=now + GIVE_UP_AFTER)
+    rows = Delivery.objects.filter(webhook=hook).exclude(event=TEST)
+    # first those that wait: the others wait too after their update
+    count = rows.filter(state=State.WAITING, attempts__gt=0).update(next_try_at=now)
+    count += rows.filter(state=State.FAILED).update(
+        state=State.WAITING, next_try_at=now, give_up_at=now + GIVE_UP_AFTER
+    )
     if count:
         audit.record(membership, membership.user, "webhook.delivered_again", hook, messages=count)
     return count

@@ -81,6 +81,27 @@ def test_what_failed_while_the_receiver_was_away_is_sent_again_with_one_press(as
     assert "is paused" in as_owner.post(f"{log}/act", {"action": "failed"}, follow=True).content.decode()
 
 
+def test_what_failed_again_does_not_wait_for_hours_after_the_next_press(as_owner, team, hook, receiver):
+    with transaction.atomic():
+        for name in ("long away", "new"):
+            services.announce(team.workspace.pk, "run.failed", {"run": 7, "name": name})
+    away, new = Delivery.objects.order_by("pk")
+    Delivery.objects.filter(pk=away.pk).update(state="failed", attempts=12)
+    log = f"{PAGE}/{hook.id}"
+    assert "Send all failed" not in as_owner.get(f"{log}?state=waiting").content.decode(), "nothing there has failed"
+    as_owner.post(f"{log}/act", {"action": "failed"})
+    receiver.answers = [500, 200]
+    delivering.send(away.pk, 12)
+    away.refresh_from_db()
+    assert away.state == "waiting" and away.next_try_at > timezone.now() + timedelta(hours=2)
+    assert "Send all failed messages again" in as_owner.get(f"{log}?state=waiting").content.decode()
+    told = as_owner.post(f"{log}/act", {"action": "failed"}, follow=True).content.decode()
+    assert "1 message is sent again" in told
+    assert delivering.take_up() == 1, "the new one waits for its own task"
+    delivering.send(away.pk, 13)
+    assert list(Delivery.objects.filter(state="delivered")) == [away]
+
+
 def test_the_help_that_a_secret_names_is_a_link(as_owner, receiver):
     page = as_owner.post(PAGE, {**FORM, "url": receiver.url}).content.decode()
     assert 'href="/help/api#webhooks"' in page and "docs/api.md" not in page
