@@ -103,6 +103,12 @@ def rungs(first: int, factor: int, steps: int) -> list[int]:
     return found
 
 
+def most_steps(axes: Sequence[SweepAxis], steps: int) -> int:
+    """The steps of the longest trial, if the config has `steps`, which the axes may replace."""
+    swept = [int(value or 0) for axis in axes if axis.path == "steps" for value in axis.tried()]
+    return max(swept, default=steps)
+
+
 def as_json(asked: TrialAsked) -> dict[str, Any]:
     """The choice as JSON, for people who inspect it."""
     return {"number": asked.number, "known": [vars(each) for each in asked.known]}

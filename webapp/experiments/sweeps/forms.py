@@ -215,6 +215,9 @@ class SweepForm:
 
     @property
     def rungs(self) -> list[int]:
+        """The steps at which trials are compared; none are told if the trials have different numbers of steps."""
+        if any(row.path == "steps" for row in self.rows):
+            return []
         first, factor = (whole_number(self.given[name], 9) or 0 for name in ("first_rung", "factor"))
         return choosing.rungs(first, factor, self.config["steps"]) if 2 <= factor <= 10 else []
 

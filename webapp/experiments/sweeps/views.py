@@ -104,7 +104,7 @@ def _standing(request: HttpRequest, sweep_id: int) -> dict[str, Any]:
         "sweep": row,
         "standing": found,
         "metric": recipe.metric(row.metric) if recipe else None,
-        "rungs": choosing.rungs(row.first_rung, row.factor, row.config["steps"]) if row.first_rung else [],
+        "rungs": choosing.rungs(row.first_rung, row.factor, choosing.most_steps(found.axes, row.config["steps"])),
         "runs_query": f"sweep:{row.pk} is:any",
         "label": label,
         "picture": drawing.parallel(found, label),

@@ -53,6 +53,14 @@ def test_the_form_has_everything_of_the_earlier_sweep_and_launches_it_again(team
     assert made.state == "running" and not made.trials.exists()
 
 
+def test_the_form_names_the_steps_of_comparison_if_all_trials_have_the_same_length(team, sweep, earlier):
+    client = browser(team.researcher)
+    assert "Compared at step 2 of 4." in client.get(f"/experiments/sweeps/{earlier.pk}/again").content.decode()
+    axes = [{"path": "steps", "values": [3, 9]}]
+    other = sweep(axes=axes, first_rung=1, factor=2, experiment="lengths")
+    assert "Compared at step" not in client.get(f"/experiments/sweeps/{other.pk}/again").content.decode()
+
+
 def test_the_source_may_be_gone(team, earlier):
     earlier.source.delete()
     form = browser(team.researcher).get(f"/experiments/sweeps/{earlier.pk}/again").context["form"]

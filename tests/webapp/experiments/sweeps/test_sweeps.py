@@ -243,6 +243,22 @@ def test_the_page_says_how_far_the_sweep_is_and_where_trials_are_compared(team, 
     assert "runs over" not in page and "for every seed yet" not in page, "nothing more comes"
 
 
+def test_trials_of_different_lengths_are_compared_up_to_the_longest(team, sweep, as_researcher):
+    row = sweep(first_rung=1, factor=2, axes=[{"path": "steps", "values": [3, 9]}])
+    page = as_researcher.get(f"/experiments/sweeps/{row.pk}").content.decode()
+    assert "compared at step 1, 2, 4, 8; 1 trial in 2 continues" in " ".join(page.split())
+    row = sweep(
+        first_rung=1,
+        factor=2,
+        method="random",
+        trials=2,
+        axes=[{"path": "steps", "low": 2, "high": 3, "scale": "linear"}],
+        experiment="short",
+    )
+    page = as_researcher.get(f"/experiments/sweeps/{row.pk}").content.decode()
+    assert "compared at step 1, 2; 1 trial" in " ".join(page.split()), "no trial has the 4 steps of the config"
+
+
 def test_weak_trials_are_stopped_at_a_rung_by_an_ordinary_stop(team, sweep):
     row = sweep(first_rung=1, factor=2, axes=[{"path": "optim.lr", "values": [1e-4, 3e-4, 1e-3]}], seeds=2)
     processes = {trial: [begin(run) for run in runs(row, trial)] for trial in (1, 2, 3)}
