@@ -868,8 +868,9 @@ class Projects(Group):
         return self._json(SettledSteps, "GET", f"/projects/{project_id}/then")
 
     def add_settled(self, project_id: int, body: SettledStepIn, *, key: str | None = None) -> SettledStepOut:
-        """Launch a run once a project is settled. Once every task has its answers and no disagreement waits for
-        a decision, the answers are published, and the run trains on that version, in the caller's name. If it
+        """Launch a run once a project is settled. Once every task has its answers and no disagreement or single
+        answer waits for a decision, the answers are published, and the run trains on that version, in the
+        caller's name. Decisions do not count if the project publishes each answer by itself. If the run
         cannot be launched then, it says why.
         """
         return self._json(SettledStepOut, "POST", f"/projects/{project_id}/then", body=body, key=key or new_key())

@@ -82,8 +82,9 @@ def settled_steps(request: HttpRequest, project_id: ProjectId) -> dict[str, Any]
 def add_settled(
     request: HttpRequest, project_id: ProjectId, payload: SettledStepIn, idempotency_key: LaunchKey = None
 ) -> Status[dict[str, Any]]:
-    """Once every task has its answers and no disagreement waits for a decision, the answers are published, and the run trains on that
-    version, in the caller's name. If it cannot be launched then, it says why."""
+    """Once every task has its answers and no disagreement or single answer waits for a decision, the answers are published, and the run
+    trains on that version, in the caller's name. Decisions do not count if the project publishes each answer by itself. If the run cannot
+    be launched then, it says why."""
     membership = runs.may_write(require(request))
     project = projects.project_write(membership, project_id)
     like = runs.run_write(membership, payload.run)

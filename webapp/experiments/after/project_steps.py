@@ -1,7 +1,8 @@
 """Runs that wait for an annotation project: once it is settled, its answers are published, and a run like an earlier one trains on them.
 
-A project is settled when every task has its answers and no disagreement waits for a decision. Disagreements do not count if the project
-publishes each answer by itself. A step is launched under its lock, like those of a chain (`rounds`).
+A project is settled when every task has its answers and every answered task is decided: no disagreement and no single answer waits for a
+decision, no job is accepting any, and not every task was left unresolved. Decisions do not count if the project publishes each answer by
+itself, as those answers are then published without one. A step is launched under its lock, like those of a chain (`rounds`).
 """
 
 import logging
@@ -14,7 +15,8 @@ from trainer.config import RECIPES, resolve, upgrade_stored
 from trainer.contracts.plurals import counted
 from webapp.accounts.models import Membership
 from webapp.annotation.agreement.refresh import review_new
-from webapp.annotation.models import Project, Resolution, Task
+from webapp.annotation.jobs import runner
+from webapp.annotation.models import Job, Project, Resolution, Task
 from webapp.annotation.publishing import services as publish
 from webapp.annotation.review import queries as review
 from webapp.core.auditing import audit
@@ -37,8 +39,9 @@ GETS_NO_ANSWERS = {
     Project.State.PAUSED.value: "is paused",
     Project.State.CLOSED.value: "is closed",
 }
+ACCEPTING = "majorities and single answers are being accepted in the project's review. It waits until that is done"
 NOTHING_DECIDED = (
-    "no task has a decision to train on. A single answer is not one: accept it in the project's review, "
+    "no task has a decision to train on. A task that a reviewer left unresolved is not one: decide a task in the project's review, "
     "or let the project publish each answer by itself"
 )
 logger = logging.getLogger(__name__)
@@ -107,10 +110,25 @@ def why_not(project: Project) -> str:
     if publish.usual(project).what == "answers":
         return ""
     review_new(project)
+    return _undecided(project)
+
+
+def _undecided(project: Project) -> str:
+    """The reason why the decisions of a project with all its answers are not complete, so that only a part would be published."""
+    if runner.open_one(project, Job.Kind.MAJORITY):  # it commits one batch after the other
+        return ACCEPTING
     apart = review.undecided(project).count()
     if apart:
         return f"{counted(apart, 'disagreements')} {'waits' if apart == 1 else 'wait'} for a decision in the project's review"
-    return "" if Resolution.objects.filter(task__project=project).exists() else NOTHING_DECIDED
+    alone = review.undecided(project, singles=True).count()
+    if alone:
+        return (
+            f"{counted(alone, 'single answers')} {'waits' if alone == 1 else 'wait'} for a decision. Accept single answers in the "
+            "project's review, or let the project publish each answer by itself"
+        )
+    # as `publish` chooses: no gold task, and nothing that was left unresolved
+    decided = Resolution.objects.filter(task__project=project, task__overlap__isnull=False, content__isnull=False)
+    return "" if decided.exists() else NOTHING_DECIDED
 
 
 def why(step: ChainStep, missing: str) -> str:

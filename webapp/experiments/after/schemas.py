@@ -85,6 +85,9 @@ class SettledStepOut(Schema):
 
 
 class SettledSteps(Schema):
-    settled: bool = Field(description="Whether every task has its answers and no disagreement waits for a decision")
+    settled: bool = Field(
+        description="Whether every task has its answers and no disagreement or single answer waits for a decision. Decisions do not "
+        "count if the project publishes each answer by itself"
+    )
     why_not: str
     items: list[SettledStepOut]

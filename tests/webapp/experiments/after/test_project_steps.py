@@ -9,8 +9,11 @@ from tests.team import ApiClient, browser
 from tests.webapp.annotation.answers import annotators, answer, make_project, make_version, preference
 from tests.webapp.webhooks.hooks import announced_events, listen
 from webapp.accounts.models import Membership
-from webapp.annotation.models import Project, Task
+from webapp.annotation.agreement.refresh import review_new
+from webapp.annotation.jobs import runner
+from webapp.annotation.models import Job, Project, Resolution, Task
 from webapp.annotation.review import services as review
+from webapp.core.background.jobs import JobReport
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
 from webapp.datasets.versions import services as datasets
@@ -94,17 +97,83 @@ def test_a_disagreement_keeps_it_waiting_until_somebody_decides(team, project, l
     assert fresh(step).run.dataset_version.counts["preferences"] == 3
 
 
-def test_single_answers_keep_it_waiting_until_somebody_accepts_one(team, like):
-    project = make_project(team, n=2, overlap=1)
-    step = project_steps.add(team.researcher, project, like)
-    [person] = annotators(team, project)[:1]
+def one_answer_each(team, n: int, **settings) -> Project:
+    """A project in which one person has answered every task."""
+    project = make_project(team, n=n, overlap=1, **settings)
+    [person] = annotators(team, project, 1)
     for task in project.tasks.order_by("rank"):
         answer(task, person, preference(2))
+    return project
+
+
+def test_single_answers_keep_it_waiting_until_they_are_accepted(team, like):
+    project = one_answer_each(team, 2)
+    step = project_steps.add(team.researcher, project, like)
     project_steps.take_up(project.pk)
     assert fresh(step).state == "waiting", "it was refused for ever, and what was behind it was cancelled"
     told = project_steps.why(step, project_steps.why_not(project))
-    assert told.startswith("Waits: no task has a decision to train on.") and "accept it in the project's review" in told
+    assert told.startswith("Waits: 2 single answers wait for a decision. Accept single answers in the project's review")
     assert review.accept_majority(team.reviewer, project) == 2
+    project_steps.take_up(project.pk)
+    assert fresh(step).run.dataset_version.counts["preferences"] == 2
+
+
+def test_it_waits_until_a_job_has_accepted_all_single_answers(team, like, monkeypatch):
+    project = one_answer_each(team, 4)
+    step = project_steps.add(team.researcher, project, like)
+    review_new(project)
+    job = runner.start(project, Job.Kind.MAJORITY, team.reviewer, minimum=0.0)
+    seen = []
+
+    def look(report, done, total):
+        """Upkeep, after each batch; the job is open after the last one too."""
+        project_steps.take_up(project.pk)
+        accepting = "are being accepted" in project_steps.why_not(project)
+        seen.append((Resolution.objects.filter(project=project).count(), fresh(step).state, accepting))
+
+    monkeypatch.setattr(review, "BATCH", 2)
+    monkeypatch.setattr(JobReport, "at", look)
+    runner.run(job.pk)
+    job.refresh_from_db()
+    assert (job.state, seen) == ("finished", [(2, "waiting", True), (4, "waiting", True)])
+    project_steps.take_up(project.pk)
+    assert fresh(step).run.dataset_version.counts["preferences"] == 4
+
+
+def test_the_first_decision_by_hand_does_not_launch_it(team, like):
+    project = one_answer_each(team, 3)
+    step = project_steps.add(team.researcher, project, like)
+    review_new(project)
+    first, second, last = project.tasks.order_by("rank")
+    for task, told in ((first, "2 single answers wait"), (second, "1 single answer waits")):
+        review.consolidate(team.reviewer, task, answers=task.review.answers, content=preference(2))
+        project_steps.take_up(project.pk)
+        assert fresh(step).state == "waiting"
+        assert project_steps.why_not(project).startswith(f"{told} for a decision.")
+    review.leave_unresolved(team.reviewer, last, answers=last.review.answers)
+    project_steps.take_up(project.pk)
+    assert fresh(step).run.dataset_version.counts["preferences"] == 2
+
+
+def test_it_waits_if_every_task_was_left_unresolved(team, like):
+    project = make_project(team, n=1)
+    step = project_steps.add(team.researcher, project, like)
+    judge(team, project, (-3, 3))
+    review_new(project)
+    task = project.tasks.get()
+    review.leave_unresolved(team.reviewer, task, answers=task.review.answers)
+    project_steps.take_up(project.pk)
+    assert fresh(step).state == "waiting", "it was refused for ever: there was nothing to publish"
+    told = project_steps.why_not(project)
+    assert told.startswith("no task has a decision to train on. A task that a reviewer left unresolved is not one")
+    review.consolidate(team.reviewer, task, answers=task.review.answers, content=preference(1))
+    project_steps.take_up(project.pk)
+    assert fresh(step).run.dataset_version.counts["preferences"] == 1
+
+
+def test_single_answers_that_are_published_by_themselves_need_no_decision(team, like):
+    project = one_answer_each(team, 2, publish="answers")
+    step = project_steps.add(team.researcher, project, like)
     project_steps.take_up(project.pk)
     assert fresh(step).run.dataset_version.counts["preferences"] == 2
 
