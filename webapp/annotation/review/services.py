@@ -166,7 +166,7 @@ def accept_majority(membership: Membership, project: Project, minimum: float = 0
     if not 0 <= minimum <= 1:
         raise Invalid("The least agreement is too small or too large.", {"minimum": "must be between 0 and 1"})
     review_new(project)
-    if queries.undecided(project)[: AT_ONCE + 1].count() > AT_ONCE:
+    if queries.undecided(project, singles=True)[: AT_ONCE + 1].count() > AT_ONCE:
         if runner.start(project, Job.Kind.MAJORITY, membership, minimum=minimum) is None:
             raise Conflict("The majorities of this project are already being accepted.", "accepting")
         return None
