@@ -4,6 +4,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from webapp.core.problems import Invalid
 
+from .events import TEST
 from .models import Delivery, Webhook
 
 # For statements that cannot afford a query of their own: whether any hook of workspace `%(workspace)s` wants one of the
@@ -33,6 +34,14 @@ def deliveries(hook: Webhook, state: str | None = None) -> QuerySet[Delivery]:
     if state not in Delivery.State.values:
         raise Invalid("Unknown state.", {"state": f"must be one of {', '.join(Delivery.State.values)}"})
     return rows.filter(state=state)
+
+
+def failed(hook: Webhook, state: str) -> QuerySet[Delivery]:
+    """Messages in this state that have failed, for good or so far; no tests. Other states than these two have none."""
+    rows = hook.deliveries.exclude(event=TEST).filter(state=state)
+    if state == Delivery.State.WAITING:
+        return rows.filter(attempts__gt=0)
+    return rows if state == Delivery.State.FAILED else rows.none()
 
 
 def message(row: Delivery) -> dict[str, object]:

@@ -13,7 +13,7 @@ from webapp.core.encryption import seal
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
 
-from . import signing, targets
+from . import queries, signing, targets
 from .events import EVENTS, TEST
 from .models import Delivery, Webhook
 
@@ -189,10 +189,9 @@ def deliver_failed_again(membership: Membership, hook: Webhook) -> int:
     """
     _awake(hook)
     now = timezone.now()
-    rows = Delivery.objects.filter(webhook=hook).exclude(event=TEST)
     # first those that wait: the others wait too after their update
-    count = rows.filter(state=State.WAITING, attempts__gt=0).update(next_try_at=now)
-    count += rows.filter(state=State.FAILED).update(
+    count = queries.failed(hook, State.WAITING).update(next_try_at=now)
+    count += queries.failed(hook, State.FAILED).update(
         state=State.WAITING, next_try_at=now, give_up_at=now + GIVE_UP_AFTER
     )
     if count:

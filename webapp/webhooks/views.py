@@ -82,16 +82,11 @@ def _hook_page(request: HttpRequest, hook: Webhook, form: WebhookForm, secret: s
         "states": Delivery.State.values,
         "shapes": SHAPES,
         "moving": any(row.state in ON_THE_WAY for row in found.items),
-        "again": hook.active and bool(state) and any(_has_failed(row) for row in found.items),
+        "again": hook.active and queries.failed(hook, state).exists(),
     }
     fragment = request.headers.get("HX-Request") and request.method == "GET"
     template = "webhooks/_log.html" if fragment else "webhooks/webhook.html"
     return render(request, template, context, status=422 if form.errors else 200)
-
-
-def _has_failed(row: Delivery) -> bool:
-    """Whether one press sends it again with all others that have failed, for good or so far."""
-    return row.state == Delivery.State.FAILED or (row.state == Delivery.State.WAITING and row.attempts > 0)
 
 
 @member(access.OWNER)

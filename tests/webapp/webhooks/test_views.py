@@ -77,6 +77,7 @@ def test_what_failed_while_the_receiver_was_away_is_sent_again_with_one_press(as
     heard = [json.loads(body)["data"]["name"] for _, _, body in receiver.heard]
     assert heard == ["first", "second", "third"] and Delivery.objects.filter(state="delivered").count() == 3
     assert list(Delivery.objects.filter(state="failed").values_list("event", flat=True)) == ["webhook.test"]
+    assert "Send all failed" not in as_owner.get(f"{log}?state=failed").content.decode(), "only a test has failed"
     services.set_active(team.owner, hook, False)
     assert "is paused" in as_owner.post(f"{log}/act", {"action": "failed"}, follow=True).content.decode()
 
