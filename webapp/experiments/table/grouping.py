@@ -226,16 +226,10 @@ def _rows(
     for each in groups:
         known = _seeds(each.ids, values)
         seeds = tuple(f"{value:g}" for value in sorted({value for value in known if value is not None}))
-        cells = tuple(_cell(column, known, _of(column, each.ids, values)) for column in shown)
+        cells = tuple(seed_groups.cell(column, known, _of(column, each.ids, values)) for column in shown)
         counted = tuple(Counter(states[pk] for pk in each.ids).most_common())
         rows.append(GroupRow(each.value, tuple(each.ids), seeds, counted, cells, _query(layout, each.value)))
     return rows
-
-
-def _cell(column: Column, known: list[float | None], held: list[Value]) -> FoldedCell:
-    """The cell of a group. If no run has a fact, the group has none either."""
-    cell = seed_groups.cell(column, known, held)
-    return replace(cell, value=None) if cell.value == "" else cell
 
 
 def _query(layout: Layout, value: Value) -> str | None:

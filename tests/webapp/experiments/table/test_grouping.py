@@ -224,7 +224,7 @@ def test_a_group_shows_the_facts_that_all_its_runs_share(six, as_researcher, tea
         "group": "2 values",
         "by": person,
     }  # one of the two is in no group
-    assert said[None] == alike | {"recipe": "policy", "dataset": None, "group": None, "by": person}
+    assert said[None] == alike | {"recipe": "policy", "dataset": "", "group": "", "by": person}
     text = shown.content.decode()
     assert text.count(f'title="{run.model.name}"') == 3 and "2 values" in text
 
