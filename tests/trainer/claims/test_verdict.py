@@ -1,6 +1,7 @@
 """The decision rule, compared with numbers worked out by hand."""
 
 import math
+import sys
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -28,6 +29,13 @@ def test_the_interval_is_students() -> None:
     # Standard error 0.1 / sqrt(3); t(0.975, 2) = 4.302653.
     assert found.value == pytest.approx(0.2) and found.n == 3
     assert found.low == pytest.approx(0.2 - 4.302653 * 0.1 / math.sqrt(3), abs=1e-6)
+
+
+def test_values_that_are_too_far_apart_have_a_mean_and_no_interval() -> None:
+    apart = mean_over_seeds([0.5, 1e200])
+    assert (apart.value, apart.low, apart.high) == (5e199, None, None) and apart.interval
+    largest = sys.float_info.max
+    assert mean_over_seeds([largest, largest]).value == largest
 
 
 @pytest.mark.parametrize(

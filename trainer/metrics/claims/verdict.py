@@ -103,8 +103,12 @@ def mean_over_seeds(values: Sequence[float | None]) -> Estimate:
     mean = sum(known) / n
     if n == 1:
         return Estimate(mean, 1, missing=missing, interval="one seed has no spread")
-    spread = math.sqrt(sum((value - mean) ** 2 for value in known) / (n - 1) / n)
+    if not math.isfinite(mean):  # the sum was too large for a float
+        mean = sum(value / n for value in known)
+    spread = math.sqrt(sum((value - mean) * (value - mean) for value in known) / (n - 1) / n)
     half = _quantile(n - 1) * spread
+    if not math.isfinite(half):
+        return Estimate(mean, n, missing=missing, interval="the values are too far apart")
     return Estimate(mean, n, mean - half, mean + half, missing)
 
 

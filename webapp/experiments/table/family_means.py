@@ -22,6 +22,8 @@ SECONDS = 10.0  # of one task; beat starts the next one soon
 AT_ONCE, CHANGES = 500, 5_000  # rows of one transaction, and changes among which they are looked for
 MOST_CHANGED = 500
 """Changed rows whose means a reader computes itself."""
+MOST_READ = 20_000
+"""Changes of all workspaces among which a reader looks for those rows. There are more only if no worker has looked for a long time."""
 OLDEST = """
 SELECT experiment_id, kin, array_agg(id) FROM (SELECT * FROM experiments_familychange ORDER BY id LIMIT %s) AS change
 GROUP BY experiment_id, kin LIMIT %s
@@ -32,6 +34,9 @@ WHERE (old.experiment_id, old.kin) = (changed.experiment_id, changed.kin)
 """
 KIN = "CASE WHEN experiments_run.family = '' THEN experiments_run.id::varchar ELSE experiments_run.family END"
 """As the index `runs_of_a_family` has it."""
+HUGE = 1e150
+"""Values are this large at most in means that order rows: the database's average fails if a square of a value is too large for it."""
+BOUNDED = f"CASE WHEN held.{{0}} IS NOT NULL THEN greatest(least(held.{{0}}, {HUGE}), -{HUGE}) END"  # these two skip what is missing
 # first one value for each seed, then the mean over the seeds; a run whose seed is not known counts by itself
 COMPUTE = f"""
 WITH member AS MATERIALIZED (
@@ -48,7 +53,7 @@ INSERT INTO experiments_familymean (experiment_id, kin, column_id, newest, numbe
 SELECT experiment_id, kin, column_id, max(newest), avg(number), avg(low), avg(high)
 FROM (
     SELECT member.experiment_id, member.kin, held.column_id, max(member.id) AS newest,
-        avg(held.number) AS number, avg(held.low) AS low, avg(held.high) AS high
+        avg({BOUNDED.format("number")}) AS number, avg({BOUNDED.format("low")}) AS low, avg({BOUNDED.format("high")}) AS high
     FROM member
     JOIN experiments_runvalue AS held ON held.run_id = member.id
     JOIN experiments_runcolumn AS known ON known.id = held.column_id
@@ -60,9 +65,13 @@ GROUP BY experiment_id, kin, column_id
 DONE = "DELETE FROM experiments_familychange WHERE id = ANY(%s)"
 # also of experiments that have just been deleted: their means are still there
 OF_WORKSPACE = """
-SELECT DISTINCT change.experiment_id, change.kin FROM experiments_familychange AS change
-LEFT JOIN experiments_experiment AS experiment ON experiment.id = change.experiment_id
-WHERE experiment.workspace_id = %s OR experiment.id IS NULL LIMIT %s
+WITH log AS MATERIALIZED (SELECT experiment_id, kin FROM experiments_familychange LIMIT %(read)s + 1)
+(SELECT NULL::bigint, '' WHERE (SELECT count(*) FROM log) > %(read)s)
+UNION ALL
+(
+    SELECT DISTINCT log.experiment_id, log.kin FROM log LEFT JOIN experiments_experiment AS experiment ON experiment.id = log.experiment_id
+    WHERE experiment.workspace_id = %(workspace)s OR experiment.id IS NULL LIMIT %(most)s + 1
+)
 """
 AMONG = "(experiments_{table}.experiment_id, {kin}) {among} (SELECT * FROM unnest(%s::bigint[], %s::text[]))"
 RUNS_AMONG = AMONG.format(table="run", kin=KIN, among="IN")
@@ -93,7 +102,8 @@ def keep_oldest() -> bool:
 
 @dataclass(frozen=True)
 class StoredMeans:
-    """The folded rows of a workspace that have `changed`, read once: what is stored for the others is right."""
+    """The folded rows of a workspace that have `changed`, read once: what is stored for the others is right. A stored mean and a computed one
+    may differ in the last bit, because they add their values in different orders."""
 
     changed: list[tuple[int, str]]
 
@@ -118,10 +128,11 @@ class StoredMeans:
 
 
 def stored_means(workspace_id: int, column: Column) -> StoredMeans | None:
-    """None if the means of this column are not stored, or too many rows have changed."""
+    """None if the means of this column are not stored, or too many changes wait for a worker."""
     if column.pk is None or column.source == Source.CONFIG:
         return None
     with connection.cursor() as cursor:
-        cursor.execute(OF_WORKSPACE, [workspace_id, MOST_CHANGED + 1])
+        cursor.execute(OF_WORKSPACE, {"read": MOST_READ, "workspace": workspace_id, "most": MOST_CHANGED})
         changed = cursor.fetchall()
-    return StoredMeans(changed) if len(changed) <= MOST_CHANGED else None
+    too_many = len(changed) > MOST_CHANGED or any(experiment is None for experiment, _ in changed)
+    return None if too_many else StoredMeans(changed)

@@ -18,7 +18,7 @@ from django.db.models import (
     Value,
     Window,
 )
-from django.db.models.functions import Cast, Coalesce, Concat
+from django.db.models.functions import Cast, Coalesce, Concat, Greatest, Least
 
 from trainer.metrics.claims.verdict import mean_over_seeds
 from trainer.metrics.estimate import Estimate
@@ -139,8 +139,8 @@ def _means(found: "QuerySet[Any]", column: Column, seed: int | None) -> "QuerySe
     alone = Concat(Value("run "), Cast("pk", CharField()))  # a run whose seed is not known counts by itself
     held = found.annotate(of_value=of_value, of_seed=of_seed).filter(**{f"of_value__{column.attribute}__isnull": False})
     each = held.annotate(seed=Coalesce(Cast("of_seed__number", CharField()), alone))
-    value = f"of_value__{column.attribute}"
-    seeds = each.order_by().values("experiment_id", "kin", "seed").annotate(of=Avg(value), last=Max("pk"))
+    bounded = Greatest(Least(f"of_value__{column.attribute}", family_means.HUGE), -family_means.HUGE)
+    seeds = each.order_by().values("experiment_id", "kin", "seed").annotate(of=Avg(bounded), last=Max("pk"))
     row = [F("experiment_id"), F("kin")]
     means: QuerySet[Any] = seeds.annotate(
         mean=Window(OverRows(F("of"), function="AVG"), partition_by=row),

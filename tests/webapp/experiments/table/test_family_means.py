@@ -1,6 +1,7 @@
 """Stored means order folded rows exactly as means that are computed for the page, whatever has happened to the runs, and whenever a worker last looked."""
 
 import random
+import sys
 from datetime import timedelta
 from itertools import count
 from threading import Thread
@@ -12,7 +13,8 @@ from django.utils import timezone
 from tests.webapp.experiments.table.conftest import run_maker
 from webapp.experiments import table_facts
 from webapp.experiments.models import Experiment, FamilyChange, FamilyMean, Run, RunValue
-from webapp.experiments.table import family_means, seed_groups
+from webapp.experiments.table import columns, family_means, seed_groups
+from webapp.experiments.table.columns import Column
 from webapp.experiments.table.queries import Layout
 from webapp.tracking.models import LoggedRun
 from workers.runs import keep_means
@@ -36,6 +38,12 @@ def computed(monkeypatch, *args, **more) -> list[tuple[int, ...]]:
     with monkeypatch.context() as patch:
         patch.setattr(family_means, "stored_means", lambda *_: None)
         return walked(*args, **more)
+
+
+def score_of(team) -> Column:
+    column = columns.resolve(team.workspace.pk, ["eval/score"])["eval/score"]
+    assert isinstance(column, Column)
+    return column
 
 
 def not_kept(monkeypatch) -> None:
@@ -179,6 +187,27 @@ def test_all_means_are_computed_while_too_many_rows_have_changed(scored, team, m
     for most in (0, 1, 2):
         monkeypatch.setattr(family_means, "MOST_CHANGED", most)
         assert walked(team.researcher, "-eval/score", 1) == expected
+
+
+def test_all_means_are_computed_while_too_many_changes_wait(scored, team, monkeypatch):
+    """Of whatever workspace: no worker has looked for a long time."""
+    assert family_means.stored_means(team.workspace.pk, score_of(team)) is not None
+    monkeypatch.setattr(family_means, "MOST_READ", FamilyChange.objects.count() - 1)
+    assert family_means.stored_means(team.workspace.pk, score_of(team)) is None
+    assert len(walked(team.researcher, "eval/score", 1)) == 2
+
+
+def test_values_whose_squares_are_too_large_stop_nobody(scored, make, team, as_researcher, monkeypatch):
+    first, second, other = (run.pk for run in scored)
+    huge = [make(f"huge {seed}", seed=seed, lr=1e-3, scores=[value]).pk for seed, value in enumerate((1e200, 0.5))]
+    low = [make(f"low {seed}", seed=seed, lr=1e-2, scores=[-sys.float_info.max]).pk for seed in (0, 1)]
+    order = [tuple(huge), (other,), (first, second), tuple(low)]
+    assert walked(team.researcher, "-eval/score", 1) == order
+    keep_means()
+    shown = as_researcher.get("/experiments", {"fold": "1", "sort": "-eval/score", "columns": "eval/score"})
+    assert shown.status_code == 200
+    not_kept(monkeypatch)
+    assert walked(team.researcher, "-eval/score", 1) == order
 
 
 def test_rows_of_a_deleted_experiment_are_gone_at_once(scored, make, team):
