@@ -36,6 +36,7 @@ def test_a_limit_is_set_shown_and_refused_where_it_is_used(open_page, as_researc
     ask("5000")
     expect(page.get_by_text("Spending limit of its judges: 900 of 5,000 tokens used")).to_be_visible()
     assert Run.objects.get(id=run.id).judge_token_limit == 5000
+    page.wait_for_selector('#connection[data-state="live"]', state="attached")  # it hears what is said from now on
     RunJudge.objects.filter(run=run).update(tokens=1800, money=Decimal("2.25"))
     broadcasts.judges(run.id)
     expect(page.get_by_text("Spending limit of its judges: 1,800 of 5,000 tokens used")).to_be_visible()  # no reload
