@@ -202,7 +202,7 @@ def test_a_bucket_is_encrypted_or_not_and_nothing_else(server):
     with pytest.raises(BackupProblem, match="There are no backups in s3://backups/nowhere"):
         open_store("s3://backups/nowhere", None)
     server.put("thesis/thesis.tex", b"mine")
-    with pytest.raises(BackupProblem, match=r"is not empty: thesis.tex"):
+    with pytest.raises(BackupProblem, match=r"is not empty: it contains thesis.tex"):
         open_store("s3://backups/thesis", None, create=True)
 
 

@@ -100,7 +100,7 @@ def test_a_folder_is_encrypted_or_not(tmp_path):
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("mine")
-    with pytest.raises(BackupProblem, match="is not empty: thesis.tex"):
+    with pytest.raises(BackupProblem, match="is not empty: it contains thesis.tex"):
         store.open_store(tmp_path, None, create=True)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
