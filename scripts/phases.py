@@ -108,8 +108,9 @@ class MakePhase:
         return len(set(failed) - errors) + len({name.partition("::")[0] for name in errors})
 
     def _named(self, result: str, failed: list[str]) -> set[str]:
-        """The tests that the output names with this result: those of `failed`, and others as the output has them."""
-        lines = re.findall(rf"^(?:{result}) (.+)", self.text, re.MULTILINE)
+        """The tests that the output names with this result: those of `failed`, and others as the output has them. Lines of a test's own log
+        have more spaces."""
+        lines = re.findall(rf"^(?:{result}) (\S.*)", self.text, re.MULTILINE)
         return {next((each for each in failed if f"{line} - ".startswith(f"{each} - ")), line) for line in lines}
 
     @property

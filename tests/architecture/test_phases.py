@@ -103,6 +103,16 @@ def test_a_test_that_failed_by_chance_is_run_once_more_and_named(folder, capsys,
     assert (flaky in capsys.readouterr().out) == (options == ["--again"] and failures == 1)
 
 
+def test_an_error_in_the_log_of_a_test_is_not_another_test(folder, capsys):
+    (folder / "test_it.py").write_text(
+        "import logging\nfrom pathlib import Path\n\ndef test_it():\n    logging.getLogger('lab').error('no worker')\n"
+        "    there = Path('ran').exists()\n    Path('ran').touch()\n    assert there\n"
+    )
+    assert phases.main(["--again", "tests"]) == 0
+    shown = capsys.readouterr().out
+    assert "ERROR    lab:" in shown and "FLAKY: test_it.py::test_it failed, and passed by itself" in shown
+
+
 def test_a_test_whose_tidying_up_fails_too_is_one_test(folder, capsys):
     (folder / "test_it.py").write_text(
         "import pytest\nfrom pathlib import Path\n\n@pytest.fixture\ndef page():\n    yield\n    assert Path('ran').exists()\n\n"
