@@ -28,7 +28,7 @@ from .. import queries
 from ..formats.importers import TRACES
 from ..leakage import leaks, near_leaks
 from ..models import NOT_IMPORTED, Dataset, DatasetVersion, ImportJob
-from ..versions import earlier_splits, writer
+from ..versions import earlier_splits, planner, writer
 from ..versions.split_rule import Settled
 from . import dropped_content, generated_files, inspection, processes
 from .checkpoint import ImportCheckpoint, source
@@ -95,7 +95,7 @@ def run(job: ImportJob) -> None:
             if not _given_up(job, error):
                 raise
     if job.state == ImportJob.State.FINISHED and not job.unchanged:
-        writer.analyze(job.counts.get("examples", 0))
+        planner.analyze(job.counts.get("examples", 0))
 
 
 def _given_up(job: ImportJob, error: Exception) -> bool:

@@ -23,7 +23,7 @@ from ..columns.derive import COLUMNS
 from ..encoding import arrow, copy_format
 from ..index import postings
 from ..models import Dataset, DatasetVersion
-from ..versions import staging, writer
+from ..versions import planner, staging, writer
 from ..versions.split_rule import Settled
 from . import split_conflicts
 from .checkpoint import ImportCheckpoint
@@ -165,6 +165,8 @@ class Loader:
         version, places = np.full(count, self.version.pk, np.int64), np.arange(count, dtype=np.int32)
         members = copy_format.starts(len(MEMBER), version, ids[kept], places + np.int32(self.stored))
         copy_format.copy(cursor, "datasets_versionmember", MEMBER, members)
+        if count:
+            planner.analyze_emptied(planner.EXAMPLES, planner.MEMBERS)
         self.stored += count
         self._indexer.add(np.where(new, ids, 0)[kept], arrow.only(ready.texts, kept))
         return ids

@@ -13,6 +13,7 @@ from trainer.contracts import Example
 
 from ..columns.derive import COLUMNS, columns
 from ..index import postings
+from . import planner
 
 NAMES = ", ".join(COLUMNS)
 CREATE = "CREATE TEMPORARY TABLE import_rows (line bigint, " + ", ".join(f"{n} {t}" for n, t in COLUMNS.items()) + ")"
@@ -107,6 +108,7 @@ def move(dataset_id: int, version_id: int) -> None:
             """,
             [version_id, dataset_id],
         )
+    planner.analyze_emptied(planner.MEMBERS)
 
 
 def store(dataset_id: int) -> None:
@@ -121,6 +123,7 @@ def store(dataset_id: int) -> None:
             )
 
     postings.add_new(dataset_id, insert)
+    planner.analyze_emptied(planner.EXAMPLES)
 
 
 def move_over(dataset_id: int, version_id: int, base_id: int) -> None:
@@ -144,3 +147,4 @@ def move_over(dataset_id: int, version_id: int, base_id: int) -> None:
             """,
             {"dataset": dataset_id, "base": base_id, "version": version_id},
         )
+    planner.analyze_emptied(planner.MEMBERS)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from webapp.core.database import locks
 from webapp.core.problems import Conflict
@@ -16,9 +16,8 @@ from webapp.core.problems import Conflict
 from ..columns import packed
 from ..leakage import near_leaks
 from ..models import Dataset, DatasetVersion
-from . import staging
+from . import planner, staging
 
-ANALYZE_FROM = 5_000  # from this many rows on, the planner's statistics are renewed
 Lineage = dict[str, Any]
 
 
@@ -60,7 +59,7 @@ def create(dataset: Dataset, lineage: Lineage, fill: Callable[[int], None]) -> t
         packed.pack(version.pk)
         transaction.savepoint_commit(mark)
         near_leaks.ask(near_leaks.VersionPair(version, version))
-    analyze(version.counts["examples"])
+    planner.analyze(version.counts["examples"])
     return version, True
 
 
@@ -69,13 +68,6 @@ def next_number(dataset: Dataset) -> int:
     Dataset.every.select_for_update().get(pk=dataset.pk)  # otherwise two writers would take the same number
     numbers = dataset.versions.order_by("-number").values_list("number", flat=True)
     return (numbers.first() or 0) + 1
-
-
-def analyze(rows: int) -> None:
-    if rows >= ANALYZE_FROM:
-        with connection.cursor() as cursor:
-            # only those columns of examples that queries search; the others, with wide texts, take a second
-            cursor.execute("ANALYZE datasets_example (id, dataset_id, key, digest), datasets_versionmember")
 
 
 def facts(version_id: int) -> tuple[dict[str, int], dict[str, dict[str, int]], str]:

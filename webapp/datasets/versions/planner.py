@@ -1,0 +1,32 @@
+"""What the database knows of the tables of examples. It plans queries by that, and learns it by ANALYZE, or by itself within minutes."""
+
+from django.db import connection
+
+ANALYZE_FROM = 5_000  # from this many rows on, the planner's statistics are renewed
+EXAMPLES, MEMBERS = "datasets_example", "datasets_versionmember"
+# only those columns of examples that queries search; the others, with wide texts, take a second
+SEARCHED = {EXAMPLES: "(id, dataset_id, key, digest)", MEMBERS: ""}
+
+
+def analyze(rows: int) -> None:
+    """Call it after this many rows were added."""
+    if rows >= ANALYZE_FROM:
+        _analyze("", *SEARCHED)
+
+
+def analyze_emptied(*tables: str) -> None:
+    """Call it after rows were added to these tables. It does nothing if the database knows of rows in them.
+
+    A table from which all rows were removed keeps its pages, and seems empty however many rows follow. To read a whole index then seems
+    as quick as to search it, so a join compares each row with all others.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT relname FROM pg_class WHERE oid = ANY(%s::regclass[]) AND reltuples = 0", [list(tables)])
+        emptied = [name for (name,) in cursor.fetchall()]
+    if emptied:
+        _analyze("(SKIP_LOCKED)", *emptied)  # if another transaction holds a table, it renews it itself
+
+
+def _analyze(options: str, *tables: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"ANALYZE {options} {', '.join(f'{table} {SEARCHED[table]}' for table in tables)}")
