@@ -830,7 +830,9 @@ class Runs(Group):
         return self._json(RunOut, "POST", f"/runs/{run_id}/pause", again=True)
 
     def resume(self, run_id: int) -> RunOut:
-        """Resume from the last checkpoint. 409 unless the run is paused, stopped or failed."""
+        """Resume from the last checkpoint. A run without a checkpoint begins again at its first step. 409 unless
+        the run is paused, stopped or failed.
+        """
         return self._json(RunOut, "POST", f"/runs/{run_id}/resume")
 
     def extend(self, run_id: int, body: ExtendIn) -> RunOut:

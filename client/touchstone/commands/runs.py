@@ -79,7 +79,7 @@ def runs_pause(run: int, as_json: AsJson = False) -> None:
 
 @app.command("resume")
 def runs_resume(run: int, as_json: AsJson = False) -> None:
-    """Resumes a paused, stopped or failed run from its last checkpoint."""
+    """Resumes a paused, stopped or failed run from its last checkpoint; without one, it begins again."""
     _moved(lambda server: server.runs.resume(run), as_json)
 
 

@@ -17,7 +17,8 @@ from webapp.datasets.models import Dataset, DatasetVersion, Example, VersionMemb
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launch_services
 from webapp.experiments.lifecycle import commands, jobs, tokens
-from webapp.experiments.models import Run
+from webapp.experiments.models import Artifact, Run
+from webapp.experiments.outputs import artifacts
 from webapp.inference.models import RegisteredModel
 from webapp.machine.places import write_facts
 
@@ -118,6 +119,13 @@ def run_launcher(team, version):
 @pytest.fixture
 def run(launch) -> Run:
     return launch()
+
+
+def keep_checkpoint(run: Run, step: int = 1) -> None:
+    """The run's process has written a checkpoint into the run's folder, and reported it."""
+    path = f"checkpoints/step-{step:06d}"
+    (artifacts.folder(run.pk) / path).mkdir(parents=True)
+    Artifact.objects.create(run=run, path=path, role="checkpoint", step=step, bytes=1, digest="d")
 
 
 @pytest.fixture

@@ -248,7 +248,7 @@ def _lose(run: Run, event: RunEvent, reason: str) -> bool:
     """
     has_made = event.step > run.start_step or bool(starting_points.checkpoints(run))
     if run.state in ENDS:
-        left = "Its last checkpoint remains" if has_made else "It had not made a step"
+        left = starting_points.remains(run).capitalize() if has_made else "It had not made a step"
         return move(run, ENDS[run.state], reason=f"{reason}. {left}")
     if not has_made:
         return move(
@@ -259,7 +259,7 @@ def _lose(run: Run, event: RunEvent, reason: str) -> bool:
         line = LogLine(run=run, time=event.time, step=run.step, level="warning", message=message)
         broadcasts.log(run.id, LogLine.objects.bulk_create([line]))
         return True
-    return move(run, State.FAILED, reason=f"{reason}. Resume continues from the last checkpoint")
+    return move(run, State.FAILED, reason=f"{reason}. {starting_points.resuming(run)}")
 
 
 def _of_an_earlier_attempt(run: Run, event: RunEvent, begins: int) -> bool:

@@ -45,7 +45,7 @@ def pause(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
 
 @router.post("/runs/{run_id}/resume", response=s.RunOut, summary="Resume from the last checkpoint")
 def resume(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
-    """409 unless the run is paused, stopped or failed."""
+    """A run without a checkpoint begins again at its first step. 409 unless the run is paused, stopped or failed."""
     membership = require(request)
     return serializers.run(services.resume(membership, access.run_write(membership, run_id)))
 

@@ -39,6 +39,7 @@ from webapp.core.tasks import enqueue
 from ..live import broadcasts
 from ..models import ALIVE, LogLine, Run
 from ..outputs import artifact_store as storing
+from ..outputs import starting_points
 from . import claimants, resources, retries, stopping, together, tokens, waiting_line
 from . import services as lifecycle
 from .commands import trainer_command
@@ -204,7 +205,7 @@ def _inspect(run: Run, now: datetime, since: datetime) -> bool:
         _kill(client, run)
         at_once = run.stop_by is not None
         told = "It was ended before it had saved" if at_once else "It did not stop by itself and was killed"
-        _end(run, f"{told}; its last checkpoint remains", client, job)
+        _end(run, f"{told}; {starting_points.remains(run)}", client, job)
     elif now - max(run.heartbeat_at or run.state_at, since) > (STALLED if job or not run.heartbeat_at else SILENT):
         _kill(client, run)
         _lost(run, f"No sign of life for {quiet.total_seconds():.0f} s", client, job)
@@ -229,7 +230,7 @@ def _say(run: Run, reason: str, now: datetime) -> None:
 
 
 def _lost(run: Run, reason: str, client: RayClient | None, found: RayJob | None, may_go_on: bool = True) -> None:
-    """Lets a run whose process is gone continue by itself from its last checkpoint, if it may. `found`: what Ray said of it."""
+    """Lets a run whose process is gone continue by itself, if it may. `found`: what Ray said of it."""
     if not (may_go_on and lifecycle.may_go_on(run)):
         return _end(run, reason, client, found)
     lines, believed, lost = last_lines(client, run), run.state, run.attempt

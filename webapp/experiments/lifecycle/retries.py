@@ -6,6 +6,7 @@ from webapp.core.problems import Invalid
 from webapp.core.tasks import AHEAD
 
 from ..models import Run
+from ..outputs import starting_points
 from . import utc_times
 
 FIELD = "retries"
@@ -35,4 +36,6 @@ def set_clocks_right(now: datetime) -> int:
 def words(run: Run, at: datetime | None, now: datetime) -> str:
     """The next event of a run that has just lost a process, in words."""
     when = f", not before {utc_times.words(at, now)}" if at else ""
-    return f"It continues by itself from its last checkpoint{when} ({run.losses + 1} of {run.retries})"
+    has_one = starting_points.has_one(run)
+    does = "continues by itself from its last checkpoint" if has_one else "has no checkpoint and begins again by itself"
+    return f"It {does}{when} ({run.losses + 1} of {run.retries})"

@@ -165,7 +165,7 @@ def pause(membership: Membership, run: Run) -> Run:
 
 @unless_deleted
 def resume(membership: Membership, run: Run) -> Run:
-    """Continues a paused, stopped or failed run from its last checkpoint, as a new attempt with a new token.
+    """Continues a paused, stopped or failed run from its last checkpoint, as a new attempt with a new token. Without a checkpoint it begins again.
 
     Raises Conflict for any other state. The token of the old attempt stops working in the same update, so a process
     that is still alive somewhere can write nothing more.

@@ -20,6 +20,25 @@ def checkpoints(run: Run) -> list[Artifact]:
     return [row for row in rows if artifacts.is_there(row)]
 
 
+def has_one(run: Run) -> bool:
+    """Whether the next attempt of the run continues, and does not begin again: from a checkpoint of its own, also one that its process has
+    written and not reported before it was lost, or from that of the run from which it was forked."""
+    written = (artifacts.folder(run.pk) / "checkpoints").glob("step-*")
+    return run.start_step > 0 or bool(checkpoints(run)) or any(written)
+
+
+def remains(run: Run) -> str:
+    """Words for the checkpoint of a run whose process was ended without saving."""
+    return "its last checkpoint remains" if has_one(run) else "it had made no checkpoint"
+
+
+def resuming(run: Run) -> str:
+    """Words for the effect of *Resume* on the run."""
+    if has_one(run):
+        return "Resume continues from the last checkpoint"
+    return "Resume begins again at the first step, because there is no checkpoint"
+
+
 def checkpoint(run: Run, step: int) -> Artifact:
     """The checkpoint of this step. Raises Conflict if the run does not keep it; the message names those it keeps."""
     kept = checkpoints(run)

@@ -28,6 +28,7 @@ from ..lifecycle.services import RESUMABLE
 from ..lifecycle.states import WORKING, State
 from ..metrics import curves
 from ..models import ACTIVE, ALIVE, OVER, ClaimRun, Run, RunTag, SweepRun
+from ..outputs import starting_points
 from ..people import human_grades, reason_matches
 from ..recipes import choices
 from ..rewards import budgets
@@ -56,6 +57,7 @@ def _of_tab(membership: Membership, run: Run, tab: str, cursor: str | None) -> d
     found: dict[str, Any] = {}
     if run.state == State.FAILED:
         found["last_lines"] = pages.last_lines(run)
+        found["resuming"] = starting_points.resuming(run)
     if tab == "config":
         found["config_rows"] = pages.config_rows(run)
     if tab == "lineage":

@@ -16,7 +16,7 @@ from webapp.experiments.launch import services as launch_services
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import RETRIES, LogLine, Point, Rollout, Run
 
-from ..conftest import NOON, Trainer
+from ..conftest import NOON, Trainer, keep_checkpoint
 
 WRITTEN_TWICE = """
 SELECT shorter.indexrelid::regclass::text FROM pg_index AS shorter JOIN pg_index AS longer USING (indrelid)
@@ -330,6 +330,7 @@ def test_a_batch_reads_the_names_of_its_run_once(trainer):
     assert sum('"accounts_workspace"."name"' in sql for sql in told) == 1
 
 
+NONE = "has no checkpoint and begins again by itself"
 LOST = "process 1 of the 2 that train the model together was lost"
 
 
@@ -346,11 +347,15 @@ def lose(trainer, step=0):
     return trainer.post(trainer.event("state", step, state="failed", reason=LOST, lost=True), begins=1)
 
 
-def test_a_run_that_lost_a_process_of_its_own_goes_on_by_itself(trainer, run):
+@pytest.mark.parametrize("has_checkpoint", [True, False])
+def test_a_run_that_lost_a_process_of_its_own_goes_on_by_itself(trainer, run, has_checkpoint):
+    if has_checkpoint:
+        keep_checkpoint(run)
     reply(lose(trainer, step=2))
     run.refresh_from_db()
     assert (run.state, run.attempt, run.losses, run.ray_job_id) == ("queued", 2, 1, "")
-    assert run.state_reason == f"{LOST}. It continues by itself from its last checkpoint (1 of 2)"
+    does = "continues by itself from its last checkpoint" if has_checkpoint else NONE
+    assert run.state_reason == f"{LOST}. It {does} (1 of 2)"
     assert LogLine.objects.get(run=run).message == f"{run.state_reason}, as attempt 2."
     assert trainer.post(trainer.event("log", message="late")).status_code == 401
 
@@ -365,6 +370,14 @@ def test_it_ends_after_three_losses_in_a_row_without_a_checkpoint_between(traine
         reply(lose(again, step=2))
     run.refresh_from_db()
     assert (run.state, run.attempt) == ("failed", RETRIES + 1)
+    assert run.state_reason == f"{LOST}. Resume begins again at the first step, because there is no checkpoint"
+
+
+def test_a_run_that_ends_with_a_loss_says_that_it_can_continue_from_its_checkpoint(trainer, run):
+    Run.objects.filter(id=run.id).update(losses=RETRIES)
+    keep_checkpoint(run)
+    reply(lose(trainer, step=2))
+    run.refresh_from_db()
     assert run.state_reason == f"{LOST}. Resume continues from the last checkpoint"
 
 
@@ -376,7 +389,7 @@ def test_a_loss_before_the_first_step_is_the_end(trainer, run):
     assert run.state_reason == f"{LOST}. It had not finished a step, so it does not continue by itself"
 
 
-@pytest.mark.parametrize(("step", "left"), [(2, "Its last checkpoint remains"), (0, "It had not made a step")])
+@pytest.mark.parametrize(("step", "left"), [(2, "It had made no checkpoint"), (0, "It had not made a step")])
 def test_a_loss_while_a_run_is_stopped_stops_it(trainer, run, team, step, left):
     lifecycle.stop(team.researcher, Run.objects.get(id=run.id))
     reply(lose(trainer, step))

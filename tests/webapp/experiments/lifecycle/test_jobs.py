@@ -207,7 +207,7 @@ def test_a_run_that_loses_its_process_goes_on_by_itself(live, run, ray, lost):
     watch_for(600)
     found = fresh(run)
     assert (found.state, found.attempt, found.losses, found.attempt_at) == ("queued", 2, 1, asked)
-    assert found.state_reason.endswith("It continues by itself from its last checkpoint (1 of 2)")
+    assert found.state_reason.endswith("It has no checkpoint and begins again by itself (1 of 2)")
     assert "as attempt 2" in LogLine.objects.filter(level="warning").order_by("id")[0].message
     assert live.post(live.event("log", message="late")).status_code == 401, "the lost one, if it still lives, is nobody"
     if lost == "it fell silent":

@@ -16,6 +16,7 @@ from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import RETRIES, LogLine
 from webapp.experiments.runs import history
 
+from ..conftest import keep_checkpoint
 from .test_jobs import ago, fresh, live, set_row  # noqa: F401 - fixtures among them
 
 MINUTE = timedelta(minutes=1)
@@ -39,6 +40,7 @@ def test_the_waits_double_up_to_the_longest():
 def test_each_try_says_when_it_comes_takes_no_place_and_stands_in_the_history(live, run, ray, launch, settings):  # noqa: F811
     settings.MAX_RUNNING_RUNS = 1
     set_row(run, losses=0, retries=3)
+    keep_checkpoint(run)
     lose(run, ray, 1)
     assert (fresh(run).attempt, fresh(run).not_before) == (2, None)
     lose(run, ray, 2)
@@ -125,7 +127,7 @@ def test_ticks_at_once_retry_once(live, run, ray):  # noqa: F811
     concurrently([jobs.watch] * 4)
     found = fresh(run)
     assert (found.state, found.attempt, found.losses) == ("queued", 2, 2)
-    assert LogLine.objects.filter(run=run, message__contains="It continues by itself").count() == 1
+    assert LogLine.objects.filter(run=run, message__contains="begins again by itself").count() == 1
 
 
 def test_by_the_form(team, version, model, run):

@@ -11,6 +11,7 @@ from webapp.experiments.lifecycle import jobs, stopping
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import LogLine, MetricPoint, Run
 
+from ..conftest import keep_checkpoint
 from .test_jobs import ago, fresh, live, set_row, watch_for  # noqa: F401 - fixtures among them
 
 MINUTES = 60
@@ -57,6 +58,7 @@ def test_a_long_step_has_its_time_and_its_checkpoint_is_kept(live, run, ray, tea
 
 def test_one_that_takes_longer_than_its_steps_ever_did_is_killed(live, run, ray, team):  # noqa: F811
     took(run, 6.0 * MINUTES)
+    keep_checkpoint(run)
     lifecycle.stop(team.researcher, fresh(run))
     set_row(run, state_at=ago(12 * MINUTES))
     live.post()
@@ -84,7 +86,7 @@ def test_at_once_it_does_not_wait_for_its_step(live, run, ray, team):  # noqa: F
         jobs.stop(run.id)
     assert ray.stopped == [f"run-{run.id}-1"]
     assert fresh(run).state == "stopped"
-    assert fresh(run).state_reason == "It was ended before it had saved; its last checkpoint remains"
+    assert fresh(run).state_reason == "It was ended before it had saved; it had made no checkpoint"
     assert LogLine.objects.filter(run=run, level="error").exists()
 
 

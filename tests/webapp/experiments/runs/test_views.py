@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.e2e.seed import seed_run
-from tests.webapp.experiments.conftest import make_version
+from tests.webapp.experiments.conftest import keep_checkpoint, make_version
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import LogLine, Point, Run
 
@@ -104,6 +104,9 @@ def test_a_failed_run_shows_why_and_its_last_words(run, page):
     shown = page.get(f"/runs/{run.id}").content.decode()
     assert "failed at step 3" in shown and "the loss is not finite" in shown
     assert "FloatingPointError: &lt;nan&gt;" in shown
+    assert "Resume begins again at the first step, because there is no checkpoint" in shown
+    keep_checkpoint(run)
+    assert "Resume continues from the last checkpoint" in page.get(f"/runs/{run.id}").content.decode()
 
 
 def test_a_run_that_is_over_can_be_deleted_and_a_live_one_cannot(run, page):
