@@ -6,6 +6,7 @@ from uuid import uuid4
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -16,13 +17,14 @@ from webapp.annotation import access as projects
 from webapp.annotation import page_context
 from webapp.annotation.models import Project
 from webapp.annotation.publishing import services as publish
+from webapp.core.pages import confirmation
 from webapp.core.problems import Problem
 from webapp.core.requests.numbers import whole_number
 
 from .. import access as runs
 from ..models import Run
 from . import project_steps, queries
-from .services import invalid
+from .services import ends_with, invalid
 
 MOST_RUNS = 100
 
@@ -92,9 +94,17 @@ def _added(request: HttpRequest, membership: Membership, project: Project) -> di
 @member(projects.WRITER)
 @require_POST
 def project_then_cancel(request: HttpRequest, project_id: int, step_id: int) -> HttpResponseBase:
-    """A second press finds it cancelled, and changes nothing."""
+    """Asks first, because the form of a step cannot be brought back. A second press finds it cancelled, and changes nothing."""
     membership = require(request)
     project = projects.project_write(membership, project_id)
+    step = project_steps.waiting(project).filter(pk=step_id).first()
+    back = reverse("project_then", args=[project_id])
+    if step and (
+        asked := confirmation.question(
+            request, title=f"Cancel “{step}”?", text=ends_with(step), yes="Cancel the step", back=back
+        )
+    ):
+        return asked
     try:
         if project_steps.cancel(membership, project, step_id) is None:
             raise Http404("no such step")

@@ -23,6 +23,7 @@ from ..launch import checks
 from ..live import broadcasts
 from ..models import LOGGED, ChainStep, ChainWait, Run
 from ..queries import runs
+from .queries import listed
 
 TAKE_UP = "workers.after.take_up"
 POLICY = "policy"  # what a run leaves in the registry that another run can begin with; the recipe of evaluations of runs, too
@@ -260,6 +261,13 @@ def waiting_behind(step: ChainStep) -> list[ChainStep]:
     while newest := _after(newest) - found:
         found |= newest
     return list(ChainStep.objects.filter(pk__in=found).order_by("pk"))
+
+
+def ends_with(step: ChainStep) -> str:
+    """What a person should know before the step is cancelled: which steps end with it."""
+    behind = [f"“{each}”" for each in waiting_behind(step)]
+    too = f" {listed(behind)} behind it {'is' if len(behind) == 1 else 'are'} cancelled too." if behind else ""
+    return f"It is not launched.{too} To have it again, you must fill in its form again."
 
 
 def _lock_all_after(step: ChainStep) -> None:

@@ -111,7 +111,7 @@ def chain_cancel(request: HttpRequest, run_id: int, step_id: int) -> HttpRespons
     back = reverse("run_tab", args=[run_id, "chain"])
     title, yes = f"Cancel “{step}”?", "Cancel the step"
     if step.state == ChainStep.State.WAITING and (
-        asked := confirmation.question(request, title=title, text=_cancelled(step), yes=yes, back=back)
+        asked := confirmation.question(request, title=title, text=services.ends_with(step), yes=yes, back=back)
     ):
         return asked
     try:
@@ -119,10 +119,3 @@ def chain_cancel(request: HttpRequest, run_id: int, step_id: int) -> HttpRespons
     except Conflict as error:
         messages.error(request, error.message)
     return redirect("run_tab", run_id, "chain")
-
-
-def _cancelled(step: ChainStep) -> str:
-    """The sentence that says which steps end with this one."""
-    behind = [f"“{each}”" for each in services.waiting_behind(step)]
-    too = f" {queries.listed(behind)} behind it {'is' if len(behind) == 1 else 'are'} cancelled too." if behind else ""
-    return f"It is not launched.{too} To have it again, you must fill in its form again."

@@ -293,6 +293,21 @@ def test_the_api_and_the_page_say_what_it_waits_for(team, project, like, as_rese
     assert api.delete(f"{path}/{made.json()['id'] + 1000}").status_code == 404
 
 
+def test_the_page_asks_before_it_cancels(team, project, like, as_researcher, as_annotator, as_outsider):
+    step = project_steps.add(team.researcher, project, like, name="second")
+    there = f"/projects/{project.pk}/then"
+    cancel = f"{there}/{step.pk}/cancel"
+    assert (as_annotator.post(cancel).status_code, as_outsider.post(cancel).status_code) == (403, 404)
+    asked = as_researcher.post(cancel).content.decode()
+    assert "Cancel “second”?" in asked and "you must fill in its form again" in asked
+    assert fresh(step).state == "waiting", "one press does not lose what was typed"
+    for _ in range(2):
+        assert as_researcher.post(cancel, {"sure": "1"})["Location"] == there
+    assert fresh(step).state == "cancelled"
+    assert as_researcher.post(cancel)["Location"] == there, "a second press asks nothing"
+    assert as_researcher.post(f"{there}/{step.pk + 1000}/cancel").status_code == 404
+
+
 def test_a_step_of_a_project_is_in_no_chain_of_a_run(team, project, like):
     step = project_steps.add(team.researcher, project, like)
     answered = ApiClient(team.researcher).post(f"/runs/{like.pk}/chain", {"kind": "run", "behind": step.pk})
