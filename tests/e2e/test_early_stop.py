@@ -8,7 +8,7 @@ from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from webapp.experiments.models import Run
 
 pytestmark = pytest.mark.browser
-WORDS = "Stops early if eval/rubric_score does not improve by more than 0.001 in 5 evaluations"
+WORDS = "Stops early if Held-out rubric score (eval/rubric_score) does not improve by more than 0.001 in 5 evaluations"
 
 
 def test_a_rule_is_set_in_the_menu_of_a_run_and_taken_away(open_page, as_researcher, run):  # noqa: F811

@@ -64,7 +64,7 @@ class TypedLimits:
     def brief(self) -> str:
         """The limits in a few words, for the line that opens them."""
         limits = self.read()
-        return "none" if not limits and not self.problems else limits.words
+        return "none" if not limits and not self.problems else limits.words(self.recipe)
 
     def read(self) -> RunLimits:
         """The limits, without those that have a problem."""

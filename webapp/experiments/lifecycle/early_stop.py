@@ -64,15 +64,18 @@ class EarlyStop:
         if not (math.isfinite(self.min_delta) and self.min_delta >= 0):
             yield "min_delta", "must be a number that is 0 or more"
 
-    @property
-    def words(self) -> str:
-        """eval/score does not improve by more than 0.001 in 5 evaluations."""
-        return f"{self.metric} does not improve{self._enough} in {self._values}"
+    def named(self, recipe: str) -> str:
+        """The metric as people know it, with its key: Held-out score (eval/score); the key alone for a metric that nobody has declared."""
+        label = recipe_metrics.label(recipe, self.metric)
+        return self.metric if label == self.metric else f"{label} ({self.metric})"
 
-    @property
-    def reason(self) -> str:
-        """The reason why a run was stopped."""
-        return f"Stopped early: {self.metric} has not improved{self._enough} in {self._values}"
+    def words(self, recipe: str) -> str:
+        """Held-out score (eval/score) does not improve by more than 0.001 in 5 evaluations."""
+        return f"{self.named(recipe)} does not improve{self._enough} in {self._values}"
+
+    def reason(self, recipe: str) -> str:
+        """The reason why a run of the recipe was stopped."""
+        return f"Stopped early: {self.named(recipe)} has not improved{self._enough} in {self._values}"
 
     @property
     def _enough(self) -> str:
@@ -101,13 +104,13 @@ def choices(recipe: str) -> list[tuple[str, str]]:
 def used_up(run: Run) -> str:
     """Says that the rule of the run applies; empty if it does not, or if there are too few values. No query without a rule."""
     rule = EarlyStop.of(run.stop_early)
-    return rule.reason if rule and _applies(run, rule) else ""
+    return rule.reason(run.recipe) if rule and _applies(run, rule) else ""
 
 
 def still_used_up(run: Run) -> str:
     """The same for a caller that holds the lock of the run: a single piece is read. Empty if there are more points, and a later look decides."""
     rule = EarlyStop.of(run.stop_early)
-    return rule.reason if rule and (_waited(run, rule) or 0) >= rule.patience else ""
+    return rule.reason(run.recipe) if rule and (_waited(run, rule) or 0) >= rule.patience else ""
 
 
 def _applies(run: Run, rule: EarlyStop) -> bool:

@@ -84,14 +84,14 @@ class RunLimits:
         if wrong := {f"{PLACE}.{name}": why for name, why in self.problems(recipe)}:
             raise Invalid("A run cannot have these limits.", wrong)
 
-    @property
-    def words(self) -> str:
-        """2 h, 5,000 generated tokens, 100,000 tokens of judges, 2.5 for judges, early stop by eval/score; empty without a limit."""
+    def words(self, recipe: str) -> str:
+        """2 h, 5,000 generated tokens, 100,000 tokens of judges, 2.5 for judges, early stop by Held-out score (eval/score); empty without
+        a limit."""
         told = [] if self.seconds is None else [time_limit.words(timedelta(seconds=self.seconds))]
         told += [] if self.tokens is None else [f"{self.tokens:,} generated tokens"]
         told += [] if self.budget_tokens is None else [f"{self.budget_tokens:,} tokens of judges"]
         told += [] if self.budget_money is None else [f"{money_words(self.budget_money)} for judges"]
-        told += [] if self.stop_early is None else [f"early stop by {self.stop_early.metric}"]
+        told += [] if self.stop_early is None else [f"early stop by {self.stop_early.named(recipe)}"]
         return ", ".join(told)
 
 

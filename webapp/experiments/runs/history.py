@@ -114,7 +114,7 @@ def _in_words(run: Run, entries: Iterable[AuditEntry], until: datetime | None) -
             attempt=attempt,
             who=str(entry.actor) if entry.actor else "",
             erased=entry.actor is None and audit.had_actor(entry),
-            why=_why(entry),
+            why=_why(run, entry),
             lasted_s=None if lasted is None else max(0.0, lasted),
         )
         if state:
@@ -134,7 +134,7 @@ def _named(state: str, attempt: int | None) -> str:
     return Run.State(state).label if state else ""
 
 
-def _why(entry: AuditEntry) -> str:
+def _why(run: Run, entry: AuditEntry) -> str:
     """The other content of the entry: a reason, the new name, the tags."""
     detail = entry.detail
     if "tags" in detail:
@@ -149,9 +149,9 @@ def _why(entry: AuditEntry) -> str:
         return "lifted" if detail["tokens"] is None else f"to {detail['tokens']:,}"
     if entry.action == "run.stop_early":
         rule = EarlyStop.of(detail["stop_early"])
-        return f"if {rule.words}" if rule else "lifted"
+        return f"if {rule.words(run.recipe)}" if rule else "lifted"
     if detail.get("limits"):
-        limited = f"limited to {RunLimits.of(detail['limits']).words}"
+        limited = f"limited to {RunLimits.of(detail['limits']).words(run.recipe)}"
         return ", ".join(part for part in (detail.get("reason", ""), limited) if part)
     if detail.get("not_before"):
         return f"not before {utc_times.words(datetime.fromisoformat(detail['not_before']), entry.created_at)}"

@@ -154,7 +154,7 @@ def _draft_page(request: HttpRequest, membership: Membership, run: Run) -> HttpR
         "recipe": RECIPES.get(run.recipe),
         "version": checks.version_of(membership, kept.dataset),
         "problems": drafts.problems(membership, run),
-        "limits": kept.limits.words if kept.limits else "",
+        "limits": kept.limits.words(run.recipe) if kept.limits else "",
         "config_rows": rows,
         "changed_rows": [row for row in rows if row.changed],
         "may_write": membership.may(Role.RESEARCHER),
@@ -170,8 +170,9 @@ def _tags(run: Run) -> list[str]:
 
 def _early(run: Run) -> dict[str, Any]:
     """The rule by which the run stops early, and what its dialog offers."""
-    limits = TypedLimits.of_run(run)
-    return {"early": RunLimits.of_run(run).stop_early, "early_typed": limits.early, "early_metrics": limits.metrics}
+    limits, rule = TypedLimits.of_run(run), RunLimits.of_run(run).stop_early
+    words = rule.words(run.recipe) if rule else ""
+    return {"early": words, "early_typed": limits.early, "early_metrics": limits.metrics}
 
 
 def _expected(run: Run) -> float | None:

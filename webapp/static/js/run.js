@@ -99,7 +99,9 @@ function show() {
 /** The condition of an early stop, in the words of the server. */
 function earlyWords({ metric, patience, min_delta: least }) {
   const values = `${patience.toLocaleString("en")} ${metric.startsWith("eval/") ? "evaluation" : "value"}${patience === 1 ? "" : "s"}`;
-  return `${metric} does not improve${least ? ` by more than ${least}` : ""} in ${values}`;
+  const { chart, title } = metricOf(declared, metric) ?? {};
+  const named = title ? `${chart ? `${chart}, ` : ""}${title} (${metric})` : metric;
+  return `${named} does not improve${least ? ` by more than ${least}` : ""} in ${values}`;
 }
 
 /** The number of generated tokens is a sum over its steps, which the server makes: asked for when a step has told its tokens. */

@@ -22,7 +22,7 @@ from .test_jobs import fresh, live, set_row  # noqa: F401 - fixtures among them
 
 KEY = "eval/rubric_score"
 RULE = EarlyStop(KEY, 3, min_delta=0.01)
-TOLD = "Stopped early: eval/rubric_score has not improved by more than 0.01 in 3 evaluations"
+TOLD = "Stopped early: Held-out rubric score (eval/rubric_score) has not improved by more than 0.01 in 3 evaluations"
 
 
 def tell(trainer, values, key=KEY, first=0):
@@ -135,11 +135,20 @@ def test_a_rule_that_would_stop_at_once_is_refused(live, run, team):  # noqa: F8
     assert fresh(run).stop_early is None
 
 
+def test_a_metric_that_nobody_has_declared_is_named_by_its_key():
+    """The rule of a run that an older version launched."""
+    assert EarlyStop("old/score", 1).reason("policy") == "Stopped early: old/score has not improved in 1 value"
+    assert EarlyStop("old/score", 1).reason("gone").startswith("Stopped early: old/score has")
+
+
 def test_the_same_twice_is_one_entry_which_the_history_has_in_words(run, team):
     for rule in (RULE, RULE, None):
         limit(team, run, rule)
     whys = [event.why for event in history.events(fresh(run))[0] if event.what == "Early stop changed"]
-    assert whys == ["lifted", "if eval/rubric_score does not improve by more than 0.01 in 3 evaluations"]
+    assert whys == [
+        "lifted",
+        "if Held-out rubric score (eval/rubric_score) does not improve by more than 0.01 in 3 evaluations",
+    ]
 
 
 def test_by_the_page_and_the_api(run, as_researcher, as_annotator, as_outsider):
@@ -156,7 +165,10 @@ def test_by_the_page_and_the_api(run, as_researcher, as_annotator, as_outsider):
     post(url, {"stop_early": None}, client=as_annotator, status=403)
     post(url, {"stop_early": None}, client=as_outsider, status=404)
     html = page_html(as_researcher.get(f"/runs/{run.id}"))
-    assert "Stops early if eval/rubric_score does not improve by more than 0.001 in 5 evaluations" in html
+    assert (
+        "Stops early if Held-out rubric score (eval/rubric_score) does not improve by more than 0.001 in 5 evaluations"
+        in html
+    )
     as_researcher.post(
         page, {"early_metric": KEY, "early_patience": "7", "early_delta": "0,5", "early_better": "lower"}
     )
@@ -175,7 +187,7 @@ def test_a_launch_a_fork_and_the_form_have_it_as_a_limit(as_researcher, version,
     made = as_researcher.post("/api/v1/runs", body, content_type="application/json")
     assert made.json()["stop_early"] == rule
     run = Run.objects.with_names().get(pk=made.json()["id"])
-    assert history.events(run)[0][0].why == "limited to early stop by eval/rubric_score"
+    assert history.events(run)[0][0].why == "limited to early stop by Held-out rubric score (eval/rubric_score)"
     form = RunForm.of_run(team.researcher, run)
     assert form.limits.early["early_patience"] == "5" and form.limits.brief
     again = form.launch()
