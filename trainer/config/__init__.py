@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from .errors import ConfigInvalid, FieldProblem, item_text
-from .field_suggestions import closest_field
+from .field_suggestions import unknown_key
 from .objectives.knobs import NO_CAP
 from .objectives.policy import CHOICES
 from .on_policy import OnPolicyConfig
@@ -52,7 +52,7 @@ def resolve(recipe: str, raw: dict[str, Any]) -> RecipeConfig:
     try:
         config = RECIPES[recipe].schema.model_validate(raw)
     except ValidationError as error:
-        raise ConfigInvalid([_problem(item, RECIPES[recipe].schema) for item in error.errors()]) from error
+        raise ConfigInvalid([_problem(item, recipe, RECIPES[recipe].schema) for item in error.errors()]) from error
     problems = list(config.problems())
     if problems:
         raise ConfigInvalid(problems)
@@ -78,7 +78,7 @@ def upgrade_stored(recipe: str, raw: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _problem(item: Any, schema: type[RecipeConfig]) -> FieldProblem:
+def _problem(item: Any, recipe: str, schema: type[RecipeConfig]) -> FieldProblem:
     loc = [str(part) for part in item["loc"]]
     if loc[0] == "phases" and (why := _no_phase(loc[1:], item["input"], schema)):
         return FieldProblem(".".join(loc), why)
@@ -91,8 +91,8 @@ def _problem(item: Any, schema: type[RecipeConfig]) -> FieldProblem:
     if loc[0] == "rewards" and len(loc) > 2 and loc[2] in PART_KINDS:
         del loc[2]
     path = ".".join(loc)
-    if item["type"] == "extra_forbidden" and (near := closest_field(schema, loc)):
-        return FieldProblem(path, f"unknown key; did you mean {near}?")
+    if item["type"] == "extra_forbidden":
+        return FieldProblem(path, unknown_key(recipe, schema, loc))
     return FieldProblem(path, item_text(item))
 
 

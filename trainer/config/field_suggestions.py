@@ -1,4 +1,4 @@
-"""Finds the field of a config whose name is nearest to an unknown key."""
+"""Says of an unknown key of a config which field was meant, or which fields there are."""
 
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
@@ -7,17 +7,33 @@ from typing import Any, get_args
 from .fields import Section
 
 ALIKE = 0.6  # of 1: how much the letters of two names must agree
+MOST = 30  # names in a message
 
 
-def closest_field(schema: type[Section], loc: Sequence[str]) -> str:
-    """The path of the field beside the unknown key, or of a field of this name in a section beside it; empty if there is none like it."""
+def unknown_key(recipe: str, schema: type[Section], loc: Sequence[str]) -> str:
+    """The message at an unknown key: the field that was meant, or else the fields beside it, and where all are listed."""
     *folders, key = loc
+    kinds = _kinds(schema, folders)
+    beside = list(dict.fromkeys(name for kind in kinds for name in kind.model_fields))
+    if key in beside:
+        return "unknown key; only another kind of this section has it"
+    if near := _closest(kinds, folders, key, beside):
+        return f"unknown key; did you mean {near}?"
+    more = f" and {len(beside) - MOST} more" if len(beside) > MOST else ""
+    listed = f"GET /api/v1/recipes/{recipe}/schema lists all"
+    return f"unknown key; here are {', '.join(beside[:MOST])}{more} ({listed})"
+
+
+def _kinds(schema: type[Section], folders: Sequence[str]) -> list[type[Section]]:
+    """The sections that may be in this place."""
     kinds = [schema]
     for part in folders:
         kinds = [inner for kind in kinds if part in kind.model_fields for inner in _sections(kind, part)] or kinds
-    beside = sorted({name for kind in kinds for name in kind.model_fields})
-    if key in beside:  # of another kind of this section
-        return ""
+    return kinds
+
+
+def _closest(kinds: Sequence[type[Section]], folders: Sequence[str], key: str, beside: Sequence[str]) -> str:
+    """The path of the field beside the unknown key, or of a field of this name in a section beside it; empty if there is none like it."""
     if found := get_close_matches(key, beside, 1, ALIKE):
         return ".".join([*folders, found[0]])
     below = [

@@ -1,4 +1,4 @@
-"""An unknown key names the field that was meant."""
+"""The message at an unknown key names the field that was meant, or the fields that there are."""
 
 import pytest
 
@@ -9,18 +9,38 @@ from trainer.config import RECIPES, ConfigInvalid, resolve
     ("given", "path", "near"),
     [
         ({"optmi": {"lr": 1e-4}}, "optmi", "optim"),
-        ({"optim": {"learning_rat": 1e-4}}, "optim.learning_rat", ""),
         ({"optim": {"warmup_step": 1}}, "optim.warmup_step", "optim.warmup_steps"),
         ({"lr": 1e-4}, "lr", "optim.lr"),
         ({"group_size": 4}, "group_size", "rollout.group_size"),
         ({"rewards": [{"kind": "rubric", "wieght": 2.0}]}, "rewards.0.wieght", "rewards.0.weight"),
         ({"objective": {"name": "grpo", "kl_bta": 0.1}}, "objective.kl_bta", "objective.kl_beta"),
-        ({"objective": {"name": "gspo", "pop_high": 2.0}}, "objective.pop_high", ""),
-        ({"zzz": 1}, "zzz", ""),
     ],
 )
 def test_an_unknown_key_names_the_field_that_was_meant(given, path, near):
     with pytest.raises(ConfigInvalid) as refused:
         resolve("policy", {**RECIPES["policy"].example, **given})
     told = {problem.path: problem.message for problem in refused.value.problems}
-    assert told[path] == (f"unknown key; did you mean {near}?" if near else "unknown key")
+    assert told[path] == f"unknown key; did you mean {near}?"
+
+
+@pytest.mark.parametrize(
+    ("given", "path", "fields"),
+    [
+        ({"optim": {"learning_rat": 1e-4}}, "optim.learning_rat", ("lr", "warmup_steps")),
+        ({"zzz": 1}, "zzz", ("steps", "seed", "optim", "rollout", "rewards")),
+    ],
+)
+def test_an_unknown_key_like_no_field_is_told_the_fields_that_there_are(given, path, fields):
+    with pytest.raises(ConfigInvalid) as refused:
+        resolve("policy", {**RECIPES["policy"].example, **given})
+    (said,) = [problem.message for problem in refused.value.problems if problem.path == path]
+    named = said.removeprefix("unknown key; here are ").partition(" (")[0].split(", ")
+    assert set(fields) <= set(named) and path not in named, said
+    assert said.endswith("(GET /api/v1/recipes/policy/schema lists all)")
+
+
+def test_a_key_of_another_kind_of_the_section_is_told_so():
+    with pytest.raises(ConfigInvalid) as refused:
+        resolve("policy", {**RECIPES["policy"].example, "objective": {"name": "gspo", "pop_high": 2.0}})
+    told = {problem.path: problem.message for problem in refused.value.problems}
+    assert told["objective.pop_high"] == "unknown key; only another kind of this section has it"
