@@ -101,17 +101,15 @@ SELECT id, jsonb_path_query_array(canonical::jsonb, '$.preferences[*].verdict') 
 NOT_COMPARED = {"both_bad": "both bad", "cannot_assess": "cannot assess"}
 
 
-def undecided(examples: Iterable[Example]) -> dict[int, str]:
-    """For examples that people have judged without a preference, what they said: {id: "both bad"}."""
+def undecided(examples: Iterable[Example]) -> dict[int, list[str]]:
+    """For examples that people have judged without a preference, what they said, by the names of NOT_COMPARED: {id: ["both_bad"]}."""
     ids = [each.pk for each in examples if each.strength is None and each.preference_count]
     if not ids:
         return {}
     with connection.cursor() as cursor:
         cursor.execute(UNDECIDED, [ids])
         said = {pk: json.loads(verdicts) for pk, verdicts in cursor.fetchall()}
-    return {
-        pk: ", ".join(word for name, word in NOT_COMPARED.items() if name in verdicts) for pk, verdicts in said.items()
-    }
+    return {pk: [name for name in NOT_COMPARED if name in verdicts] for pk, verdicts in said.items()}
 
 
 def _position(cursor: str) -> int:

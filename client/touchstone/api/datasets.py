@@ -134,6 +134,7 @@ class ExampleRow(TypedDict):
     length: int | None
     length_ratio: float | None
     strength: float | None
+    undecided: list[str]
     agreement: float | None
     verifiers: list[str]
 

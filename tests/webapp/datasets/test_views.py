@@ -235,3 +235,11 @@ def test_both_bad_and_cannot_assess_are_told_apart(import_rows, as_researcher):
         "better": "",
     }
     assert ">both bad, cannot assess<" in page.content.decode()
+    listed = as_researcher.get(f"/api/v1/datasets/{version.dataset_id}/versions/1/examples").json()["items"]
+    assert {item["key"]: item["undecided"] for item in listed} == {
+        "bad": ["both_bad"],
+        "unsure": ["cannot_assess"],
+        "mixed": ["both_bad", "cannot_assess"],
+        "none": [],
+        "better": [],
+    }

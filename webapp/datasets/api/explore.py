@@ -76,6 +76,9 @@ class ExampleRow(Schema):
     length: int | None
     length_ratio: float | None
     strength: float | None
+    undecided: list[str] = Field(
+        description=f"The verdicts of people who preferred no response ({', '.join(queries.NOT_COMPARED)}); empty if somebody preferred one"
+    )
     agreement: float | None
     verifiers: list[str]
 
@@ -136,10 +139,11 @@ def list_examples(
 ) -> dict[str, Any]:
     version = access.version_read(require(request), dataset_id, number)
     found = queries.examples(version, filters.as_filters(), cursor, limit)
-    return {"items": [_row(member) for member in found.items], "next": found.next}
+    said = queries.undecided(member.example for member in found.items)
+    return {"items": [_row(member, said.get(member.example_id, [])) for member in found.items], "next": found.next}
 
 
-def _row(member: VersionMember) -> dict[str, Any]:
+def _row(member: VersionMember, said: list[str]) -> dict[str, Any]:
     row = member.example
     return {
         "id": row.pk,
@@ -155,6 +159,7 @@ def _row(member: VersionMember) -> dict[str, Any]:
         "length": row.response_length,
         "length_ratio": row.length_ratio,
         "strength": row.strength,
+        "undecided": said,
         "agreement": row.agreement,
         "verifiers": row.verifiers,
     }

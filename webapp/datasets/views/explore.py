@@ -58,7 +58,10 @@ def dataset(request: HttpRequest, dataset_id: int, number: int | None = None) ->
         "dataset": version.dataset,
         "version": version,
         "tab": "explore",
-        "rows": [(member, said.get(member.example_id, "")) for member in found.items],
+        "rows": [
+            (member, ", ".join(queries.NOT_COMPARED[name] for name in said.get(member.example_id, [])))
+            for member in found.items
+        ],
         "filters": filters,
         "query": set_,
         "next": urlencode({**set_, "cursor": found.next}) if found.next else "",
