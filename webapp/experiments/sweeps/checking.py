@@ -88,6 +88,7 @@ def check(membership: Membership, wish: Wish) -> Checked:
         if axis := _axis(found, f"axes.{i}", raw, known, wish.method):
             found.axes.append(axis)
     if len(found.axes) == len(wish.axes) and not _try_values(membership, found, wish):
+        _check_first_rung(found, wish)
         _check_size(found, wish)
         found.apart = _apart(found, wish)
         if wish.together and found.apart:
@@ -127,11 +128,19 @@ def _check_numbers(found: Checked, wish: Wish) -> None:
         found.say("method", tpe.MISSING)
     if not 0 <= wish.seed < 2**31:
         found.say("seed", "0 to 2,147,483,647")
-    steps = found.plan.steps if found.plan else None
-    if wish.first_rung < 0 or (steps is not None and wish.first_rung >= steps):
-        found.say("first_rung", f"a step before the last, {steps:,}; 0 for none")
+    if wish.first_rung < 0:
+        found.say("first_rung", "a step before the last; 0 for none")
     if wish.first_rung and not 2 <= wish.factor <= 10:
         found.say("factor", "2 to 10")
+
+
+def _check_first_rung(found: Checked, wish: Wish) -> None:
+    """The shortest trial must be compared too, also if the axes replace the steps of the config."""
+    assert found.plan is not None  # noqa: S101
+    steps = choosing.least_steps(found.axes, found.plan.steps)
+    if wish.first_rung >= steps > 0:
+        shortest = " of the shortest trial" if any(axis.path == "steps" for axis in found.axes) else ""
+        found.say("first_rung", f"a step before the last{shortest}, {steps:,}; 0 for none")
 
 
 def _axis(found: Checked, at: str, raw: Mapping[str, Any], known: Mapping[str, Input], method: str) -> SweepAxis | None:

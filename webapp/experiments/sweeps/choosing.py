@@ -105,8 +105,16 @@ def rungs(first: int, factor: int, steps: int) -> list[int]:
 
 def most_steps(axes: Sequence[SweepAxis], steps: int) -> int:
     """The steps of the longest trial, if the config has `steps`, which the axes may replace."""
-    swept = [int(value or 0) for axis in axes if axis.path == "steps" for value in axis.tried()]
-    return max(swept, default=steps)
+    return max(_swept_steps(axes), default=steps)
+
+
+def least_steps(axes: Sequence[SweepAxis], steps: int) -> int:
+    """The same for the shortest trial."""
+    return min(_swept_steps(axes), default=steps)
+
+
+def _swept_steps(axes: Sequence[SweepAxis]) -> list[int]:
+    return [int(value or 0) for axis in axes if axis.path == "steps" for value in axis.tried()]
 
 
 def as_json(asked: TrialAsked) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from webapp.datasets.models import Dataset
 from webapp.experiments.launch import services as launching
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import Experiment, Run, Sweep, SweepRun, SweepTrial
-from webapp.experiments.sweeps import choosing, reading, rounds, services
+from webapp.experiments.sweeps import checking, choosing, reading, rounds, services
 
 from .conftest import begin, finish, measure, runs
 
@@ -63,6 +63,14 @@ def test_every_wrong_field_is_told_at_its_place_and_nothing_is_launched(team, wi
     big = [{"path": "steps", "low": 1, "high": 9000, "scale": "linear", "points": 50}, LR | {"points": 50}]
     assert "2,500 combinations" in refusals(team, wish(axes=big))["axes"]
     assert "1,000 trials x 20 seeds" in refusals(team, wish(method="random", axes=[LR], trials=1000, seeds=20))["seeds"]
+
+
+@pytest.mark.parametrize(("first_rung", "accepted"), [(1, True), (8, True), (9, False), (20, False)])
+def test_the_first_comparison_comes_before_the_end_of_the_shortest_trial(team, wish, first_rung, accepted):
+    """The config has 4 steps, which no trial has."""
+    asked = wish(axes=[{"path": "steps", "values": [30, 9]}], first_rung=first_rung)
+    found = {each.path: each.message for each in checking.check(team.researcher, asked).problems}
+    assert found == ({} if accepted else {"first_rung": "a step before the last of the shortest trial, 9; 0 for none"})
 
 
 def test_a_combination_that_cannot_work_is_found_beforehand(team, wish):
