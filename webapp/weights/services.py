@@ -17,6 +17,7 @@ from webapp.core.auditing import audit
 from webapp.core.background.priorities import Priority
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
+from webapp.datasets.access import WRITER
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import services as datasets
 from webapp.inference import queries as registry
@@ -192,13 +193,22 @@ def _start(
     if model is not None and (why := unloadable(model)):
         raise Invalid("The model cannot be loaded.", {"model": why})
     if version.state != DatasetVersion.State.FROZEN:
-        membership = Membership.objects.filter(workspace=workspace, user=user).first()
-        if membership is not None:
-            version = datasets.freeze(membership, version)
+        version = datasets.freeze(_freezes(workspace, user), version)
     known = f"{registry.source(model).model_dump_json()} {model.digest} " if model else ""
     key = _key(kind, params, f"{known}{version.digest}")
     asked = {"kind": kind, "title": title[:300], "params": params, "model": model, "version": version}
     return _create(workspace, user, turn, key=key, **asked)
+
+
+def _freezes(workspace: Workspace, user: User | None) -> Membership:
+    """The membership in whose name a draft is frozen. Raises Invalid if the person may not do so any more: the role is too low, the
+    membership is gone, or the account is closed. The job would otherwise read a version that changes under it."""
+    rows = Membership.objects.filter(workspace=workspace, user=user, user__is_active=True)
+    membership = rows.select_related("user", "workspace").first() if user else None
+    if membership is None or not membership.may(WRITER):
+        why = "is a draft, and the person who asked may no longer freeze it"
+        raise Invalid("The job cannot read this version.", {"dataset_version": why})
+    return membership
 
 
 def _create(workspace: Workspace, user: User | None, turn: Turn, **fields: Any) -> WeightsJob:

@@ -11,9 +11,12 @@ from django.utils import timezone
 
 from tests.concurrency import concurrently
 from tests.team import ApiClient
+from tests.webapp.experiments.conftest import make_version
 from tests.webapp.webhooks.hooks import announced_events, listen
 from trainer.config import ConfigInvalid
 from trainer.contracts import jsonlines
+from webapp.accounts.administration.closing import close
+from webapp.accounts.models import Membership, Role
 from webapp.core.distributed import ray_jobs
 from webapp.core.problems import Conflict, Invalid
 from webapp.inference.models import RegisteredModel
@@ -42,6 +45,30 @@ def test_what_is_asked_for_is_checked(team, model, version):
     with pytest.raises(Invalid) as wrong:
         services.score(team.workspace, None, model, version, {})
     assert "writes text" in wrong.value.fields["model"]
+
+
+@pytest.mark.parametrize("lost", ["the account is closed", "the role is too low", "the person has left", "nobody"])
+def test_a_draft_is_frozen_only_in_the_name_of_somebody_who_still_may(team, model, lost):
+    """A worker starts jobs long after somebody asked for them."""
+    draft, person = make_version(team.owner, name="draft", state="draft", digest="f" * 64), team.researcher.user
+    if lost == "the account is closed":
+        close(person, by="the directory")
+    elif lost == "the role is too low":
+        Membership.objects.filter(pk=team.researcher.pk).update(role=Role.ANNOTATOR)
+    elif lost == "the person has left":
+        Membership.objects.filter(pk=team.researcher.pk).delete()
+    with pytest.raises(Invalid) as refused:
+        services.generate(team.workspace, None if lost == "nobody" else person, model, draft, {})
+    assert "may no longer freeze it" in refused.value.fields["dataset_version"]
+    draft.refresh_from_db()
+    assert draft.state == "draft" and not WeightsJob.objects.exists()
+
+
+def test_a_draft_is_frozen_by_a_job_that_reads_it(team, model):
+    draft = make_version(team.owner, name="draft", state="draft", digest="f" * 64)
+    services.generate(team.workspace, team.researcher.user, model, draft, {})
+    draft.refresh_from_db()
+    assert draft.state == "frozen"
 
 
 def test_the_process_hears_what_to_do_and_gets_its_items(process, job, version):
