@@ -47,7 +47,7 @@ NAMES = {  # operations whose function has a name that says too little without i
 }
 LEFT_OUT = ("/ingest/", "/me/data")
 SETS = re.compile(  # the ends of addresses whose requests do the same if they arrive twice: they set something, or make nothing that is not there
-    r"/(archive|budget|cancel|check|early|import|launch|limit|pause|preview|priority|read|render|schedule|settings|size|state|stop|(?<=}/)tokens|try|watches)$"
+    r"/((?<=deliveries/)again|archive|budget|cancel|check|early|import|launch|limit|pause|preview|priority|read|render|schedule|settings|size|state|stop|(?<=}/)tokens|try|watches)$"
 )
 PLAIN = {"integer": "int", "number": "float", "string": "str", "boolean": "bool", "null": "None"}
 Schema = Mapping[str, Any]

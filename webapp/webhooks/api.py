@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.http import HttpRequest
-from ninja import Router, Schema, Status
+from ninja import Field, Router, Schema, Status
 
 from webapp.accounts.access import require
 from webapp.core.database.paging import Limit, page
@@ -77,6 +77,10 @@ class DeliveryOut(Schema):
         return queries.message(row)
 
 
+class SentAgain(Schema):
+    messages: int = Field(description="How many are sent in the next seconds")
+
+
 class DeliveryList(Schema):
     items: list[DeliveryOut]
     next: str | None
@@ -139,6 +143,17 @@ def deliveries(
 ) -> object:
     hook = access.hook_write(require(request), hook_id)
     return page(queries.deliveries(hook, state), cursor, limit, "-id")
+
+
+@router.post(
+    "/webhooks/{int:hook_id}/deliveries/again", response={202: SentAgain}, summary="Send all failed messages again"
+)
+def failed_again(request: HttpRequest, hook_id: int) -> Status[dict[str, int]]:
+    """Each with its same id. What has failed for good is tried for as long as if it had just happened; what waits for its next attempt is
+    sent now. Tests are left out. Twice does no harm. 409 while the webhook is paused."""
+    membership = require(request)
+    hook = access.hook_write(membership, hook_id)
+    return Status(202, {"messages": services.deliver_failed_again(membership, hook)})
 
 
 @router.post(

@@ -54,3 +54,10 @@ def webhooks_deliveries(
             "error": "error",
         }
         print_rows(rows, columns, as_json, limit)
+
+
+@app.command("again")
+def webhooks_again(webhook: int) -> None:
+    """Sends all failed messages again, also those that wait for their next attempt."""
+    with refusals_printed():
+        print_json(terminal.server().webhooks.failed_again(webhook))

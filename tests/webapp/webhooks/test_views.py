@@ -82,6 +82,26 @@ def test_what_failed_while_the_receiver_was_away_is_sent_again_with_one_press(as
     assert "is paused" in as_owner.post(f"{log}/act", {"action": "failed"}, follow=True).content.decode()
 
 
+def test_a_program_sends_all_failed_messages_again(as_owner, as_researcher, as_outsider, team, hook):
+    with transaction.atomic():
+        for name in ("first", "second", "new"):
+            services.announce(team.workspace.pk, "run.failed", {"run": 7, "name": name})
+        services.test(team.owner, hook)
+    first, second, new, test = Delivery.objects.order_by("pk")
+    long_ago = timezone.now() - timedelta(days=2)
+    Delivery.objects.filter(pk__in=(first.pk, test.pk)).update(state="failed", attempts=12, give_up_at=long_ago)
+    Delivery.objects.filter(pk=second.pk).update(attempts=3, next_try_at=timezone.now() + timedelta(hours=4))
+    url = f"/api/v1/webhooks/{hook.pk}/deliveries/again"
+    assert (as_researcher.post(url).status_code, as_outsider.post(url).status_code) == (403, 404)
+    for _ in range(2):  # an answer may be lost
+        answer = as_owner.post(url)
+        assert (answer.status_code, answer.json()) == (202, {"messages": 2})
+    assert delivering.take_up() == 2
+    assert list(Delivery.objects.filter(state="failed")) == [test]
+    services.set_active(team.owner, hook, False)
+    assert as_owner.post(url).status_code == 409
+
+
 def test_what_failed_again_does_not_wait_for_hours_after_the_next_press(as_owner, team, hook, receiver):
     with transaction.atomic():
         for name in ("long away", "new"):
