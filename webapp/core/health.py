@@ -116,9 +116,13 @@ def _redis() -> ServiceState:
         return ServiceState("away", "does not answer")
     with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2) as server:
         told: Any = server.info()
-    return ServiceState(
-        "ok", f"version {told.get('redis_version', 'unknown')}, {told.get('used_memory_human', '')}B in use"
-    )
+    return ServiceState("ok", redis_note(told))
+
+
+def redis_note(told: Mapping[str, Any]) -> str:
+    """The version and the memory of a Redis, from its own INFO."""
+    used = f", {filesizeformat(told['used_memory'])} in use" if "used_memory" in told else ""
+    return f"version {told.get('redis_version', 'unknown')}{used}"
 
 
 def _workers() -> ServiceState:

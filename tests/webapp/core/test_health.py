@@ -118,3 +118,8 @@ def test_the_free_space_has_the_unit_of_the_pages(monkeypatch):
 def test_a_full_disk_is_low(monkeypatch, settings):
     monkeypatch.setattr(health, "ROOM", 10**18)
     assert health._disk().state == "low"
+
+
+def test_the_memory_of_redis_reads_like_other_sizes():
+    assert health.redis_note({"redis_version": "8.1.2", "used_memory": 1_929_379}) == "version 8.1.2, 1.8\xa0MB in use"
+    assert health.redis_note({"redis_version": "8.1.2"}) == "version 8.1.2", "not every server says it"
