@@ -129,7 +129,7 @@ def product() -> Iterator[BundleFile]:
     yield from (BundleFile(path.relative_to(pins.ROOT).as_posix(), path) for path in vendored)
     for name in SCRIPTS:
         yield BundleFile(name, pins.ROOT / "deploy" / "bundle" / name, executable=True)
-    bill = sbom.document(*pins.read(), sbom.NPM.read_text())
+    bill = sbom.document(*pins.read(), sbom.NPM.read_text(), pins.PIP.read_text())
     yield BundleFile("sbom.cdx.json", f"{json.dumps(bill, indent=2)}\n".encode())
 
 

@@ -1,7 +1,8 @@
 """Writes the parts of this product as CycloneDX 1.6 in JSON: `make sbom`, or `python -m scripts.sbom FILE`.
 
-Python packages come from requirements.lock and requirements.facts.json, browser libraries from package-lock.json. Packages that only tests
-and style checks need have the scope `excluded`. The same locks give the same file, because it has no time.
+Python packages come from requirements.lock and requirements.facts.json, the pip that installs them from requirements-pip.sha256, and browser
+libraries from package-lock.json. Packages that only tests and style checks need have the scope `excluded`. The same locks give the same file,
+because it has no time.
 """
 
 import json
@@ -23,24 +24,25 @@ US = f"pkg:generic/touchstone@{VERSION}"
 
 def main() -> None:
     path = Path(sys.argv[1] if len(sys.argv) > 1 else f"touchstone-{VERSION}.cdx.json")
-    found = document(*pins.read(), NPM.read_text())
+    found = document(*pins.read(), NPM.read_text(), pins.PIP.read_text())
     path.write_text(json.dumps(found, indent=2) + "\n")
     print(f"{path}: {len(found['components'])} components")
 
 
-def document(wanted: str, lock: str, facts: pins.Facts, npm: str) -> dict[str, Any]:
-    """The bill of materials of these locks."""
+def document(wanted: str, lock: str, facts: pins.Facts, npm: str, pip: str) -> dict[str, Any]:
+    """The bill of materials of these locks. `pip`: the text of requirements-pip.sha256."""
     left_out = pins.tools(wanted, lock, facts)
     pinned = {pin.name: pin for pin in pins.pins(lock)}
     python = [_of_python(pin, pin.name not in left_out) for pin in pinned.values()]
     browser = [_of_npm(path, entry) for path, entry in sorted(json.loads(npm)["packages"].items()) if path]
     direct = [_purl(pinned[name]) for name in sorted({canonicalize_name(each.name) for each in pins.wanted(wanted)})]
-    direct += [each["bom-ref"] for each in browser]
+    installer = _of_pip(pip)
+    direct += [each["bom-ref"] for each in (installer, *browser)]
     needs = [{"ref": _purl(pin), "dependsOn": _needs(pin, pinned, facts)} for pin in pinned.values()]
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
-        "serialNumber": f"urn:uuid:{uuid5(NAMESPACE_URL, US + lock + npm)}",
+        "serialNumber": f"urn:uuid:{uuid5(NAMESPACE_URL, US + lock + npm + pip)}",
         "version": 1,
         "metadata": {
             "component": {
@@ -52,8 +54,12 @@ def document(wanted: str, lock: str, facts: pins.Facts, npm: str) -> dict[str, A
                 "licenses": [{"license": {"id": "Apache-2.0"}}],
             }
         },
-        "components": [*python, *browser],
-        "dependencies": [{"ref": US, "dependsOn": direct}, *needs, *({"ref": each["bom-ref"]} for each in browser)],
+        "components": [*python, installer, *browser],
+        "dependencies": [
+            {"ref": US, "dependsOn": direct},
+            *needs,
+            *({"ref": each["bom-ref"]} for each in (installer, *browser)),
+        ],
     }
 
 
@@ -69,6 +75,14 @@ def _of_python(pin: pins.Pin, needed: bool) -> dict[str, Any]:
     if pin.marker:
         found["properties"] = [{"name": "touchstone:marker", "value": str(pin.marker)}]
     return found
+
+
+def _of_pip(text: str) -> dict[str, Any]:
+    """The pip that installs everything else, and stays in the environment; no lock but its own names it."""
+    line = next(line for line in text.splitlines() if line.startswith("pip=="))
+    pinned, _, digest = line.partition(" --hash=sha256:")
+    pin = pins.Pin("pip", pinned.removeprefix("pip=="), None)
+    return {**_of_python(pin, needed=True), "hashes": [{"alg": "SHA-256", "content": digest}]}
 
 
 def _of_npm(path: str, entry: dict[str, Any]) -> dict[str, Any]:

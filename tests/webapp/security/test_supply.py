@@ -10,6 +10,7 @@ from scripts import pins, sbom
 from tests.architecture import sources
 
 WANTED, LOCK, FACTS = pins.read()
+PIP = pins.PIP.read_text()
 DOCKER = pins.ROOT / "docker"
 
 
@@ -66,20 +67,23 @@ def test_the_bill_of_materials_says_what_the_locks_say(tmp_path, monkeypatch, ca
     assert sum(purl.startswith("pkg:npm/") for purl in parts) == len(packages) - 1
     excluded = {each["name"] for purl, each in parts.items() if each["scope"] == "excluded" and "pypi" in purl}
     assert excluded == set((DOCKER / "tools-only.txt").read_text().split())
+    pip = next(each for each in parts.values() if each["name"] == "pip")
+    assert f"pip=={pip['version']} --hash=sha256:{pip['hashes'][0]['content']}" in PIP.splitlines()
+    assert pip["scope"] == "required"
     refs = {made["metadata"]["component"]["bom-ref"], *parts}
     assert {each["ref"] for each in made["dependencies"]} == refs
     assert {ref for each in made["dependencies"] for ref in each.get("dependsOn", ())} <= refs
     django = next(each for each in made["dependencies"] if each["ref"].startswith("pkg:pypi/django@"))
     assert any(ref.startswith("pkg:pypi/asgiref@") for ref in django["dependsOn"])
-    again = sbom.document(WANTED, LOCK, FACTS, sbom.NPM.read_text())
+    again = sbom.document(WANTED, LOCK, FACTS, sbom.NPM.read_text(), PIP)
     assert again == made
 
 
 def test_a_dependency_that_differs_is_another_bill(monkeypatch):
     monkeypatch.setattr(pins, "tools", lambda *_: set())  # tested above, and slow
-    before = sbom.document(WANTED, LOCK, FACTS, sbom.NPM.read_text())
+    before = sbom.document(WANTED, LOCK, FACTS, sbom.NPM.read_text(), PIP)
     name, fact = next(iter(FACTS.items()))
     lock = LOCK.replace(f"{name}=={fact['version']}", f"{name}==999")
-    after = sbom.document(WANTED, lock, {**FACTS, name: {**fact, "version": "999"}}, sbom.NPM.read_text())
+    after = sbom.document(WANTED, lock, {**FACTS, name: {**fact, "version": "999"}}, sbom.NPM.read_text(), PIP)
     assert after["serialNumber"] != before["serialNumber"]
     assert f"pkg:pypi/{name}@999" in {each["purl"] for each in after["components"]}
