@@ -16,7 +16,7 @@ from ..learner.weight_push import WeightPusher
 from ..policy.evaluation import evaluate
 from ..policy.missing_rewards import MissingRewards
 from ..policy.parts import Parts
-from ..policy.reports import part_metrics, rollout_records
+from ..policy.reports import asking_parts, part_metrics, rollout_records
 from ..policy.scoring_watch import ScoringWatch
 from ..prompts.planner import Planner
 from ..session.errors import Unrewarded
@@ -80,7 +80,9 @@ class Rounds:
             raise
         parts = [part for trajectory in trajectories for part in trajectory.reward.parts]
         asked = [answer.parts[0] for answer in answers]
-        metrics |= part_metrics([*parts, *asked]) | label_metrics(labels, self._config.pairs)
+        metrics |= part_metrics([*parts, *asked], asking_parts(self._config.rewards)) | label_metrics(
+            labels, self._config.pairs
+        )
         if asked:  # the mean of how often first samples won says nothing
             del metrics[f"reward/{asked[0].name}"]
         rewards = [t.reward.total for t in trajectories if t.reward.total is not None]

@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Literal, TypeVar
 
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trainer.config.rewards.parts import RewardPart
 from trainer.contracts import Histogram, PartResult, RolloutRecord, RolloutTurn, TokenStretch
 from trainer.curriculum import PassCounts
 from trainer.rollouts import RolloutTask, Trajectory, flat_groups, group_rewards, one_of_each
@@ -20,8 +21,6 @@ from .update import Learned, UpdateReport
 
 DOMAINS, SHOWN = 20, 60
 """The largest number of domains in a chart, and of characters of a domain's name in the key of its metric."""
-JUDGED = ("rubric", "judge")
-"""Kinds of parts that may ask a judge."""
 _Others = TypeVar("_Others", float, None)
 _ROUNDING = 1e-9
 _RATIO_EDGES = tuple(round(0.5 + 0.05 * i, 2) for i in range(21))
@@ -58,20 +57,28 @@ def domain_shares(
     return {f"rollout/domain/{name[:SHOWN] or 'none'}": found[name] / found.total() for name in sorted(known)}
 
 
-def reward_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+def reward_metrics(trajectories: Sequence[Trajectory], asking: Collection[str]) -> dict[str, float]:
     """Metrics of the responses' rewards; see `part_metrics`."""
-    return part_metrics([part for t in one_of_each(trajectories) for part in t.reward.parts])
+    return part_metrics([part for t in one_of_each(trajectories) for part in t.reward.parts], asking)
 
 
-def part_metrics(parts: Sequence[PartResult]) -> dict[str, float]:
-    """Each part's mean over the responses that have it, and how many lack it; what judges cost and how long they took."""
+def asking_parts(parts: Iterable[RewardPart]) -> frozenset[str]:
+    """The names of the parts of a reward that ask a judge. A rubric whose criteria are all checked by verifiers asks none."""
+    return frozenset(part.name for part in parts if part.asks_judge)
+
+
+def part_metrics(parts: Sequence[PartResult], asking: Collection[str]) -> dict[str, float]:
+    """Each part's mean over the responses that have it, and how many lack it; what judges cost and how long they took.
+
+    `asking`: the names of the parts that ask a judge. Without one, nothing is said about judges: 0 calls would look like a measurement.
+    """
     values: dict[str, float] = {}
     for name in dict.fromkeys(part.name for part in parts):
         mine = [part.value for part in parts if part.name == name]
         known = [value for value in mine if value is not None]
         values[f"reward/{name}"] = _mean(known)
         values[f"reward/{name}_excluded"] = float(len(mine) - len(known))
-    judged = [part for part in parts if part.kind in JUDGED]
+    judged = [part for part in parts if part.name in asking]
     calls = sum(part.calls for part in judged)
     if judged:
         values["judge/calls"] = float(calls)

@@ -27,6 +27,7 @@ from ..policy.missing_rewards import MissingRewards
 from ..policy.parts import Parts
 from ..policy.phases import Phases
 from ..policy.reports import (
+    asking_parts,
     domain_shares,
     learned,
     outcomes,
@@ -62,6 +63,7 @@ class PolicyStage:
     ) -> None:
         """`missing`, `hacking` and `learning` are the counts and the watches of an earlier stage, which go on here."""
         config = parts.config
+        self._asking = asking_parts(config.composition.parts)
         self._domains = frozenset(prompt.example.domain for prompt in parts.prompts.train)
         self.parts = parts
         self.planner = Planner(config, parts.prompts.train, parts.tokenizer)
@@ -195,7 +197,11 @@ class PolicyStage:
     def _note(self, collected: Collected, tell: Tell) -> None:
         """Report the metrics that are known before the update at once."""
         trajectories, tasks = collected.trajectories, self.parts.tasks
-        values = rollout_metrics(trajectories) | reward_metrics(trajectories) | verifier_rates(trajectories, tasks)
+        values = (
+            rollout_metrics(trajectories)
+            | reward_metrics(trajectories, self._asking)
+            | verifier_rates(trajectories, tasks)
+        )
         values |= domain_shares(trajectories, lambda key: tasks[key].example.domain, self._domains)
         if self.parts.config.shown_scaffold and trajectories:
             rubrics = [tasks[t.plan.example_key].rubric for t in trajectories]

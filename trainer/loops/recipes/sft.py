@@ -182,7 +182,8 @@ class SftStage:
             values["eval/rubric_score"] = statistics.fmean(found)
         if len(found) > 1:
             values["eval/rubric_score_se"] = math.sqrt(statistics.variance(found) / len(found))
-        told = part_metrics([part for reward in rewards for part in reward.parts]) if asked.judge else {}
+        parts = [part for reward in rewards for part in reward.parts]
+        told = part_metrics(parts, {part.name for part in parts}) if asked.judge else {}
         return values | {key: value for key, value in told.items() if key.startswith("judge/")}
 
 

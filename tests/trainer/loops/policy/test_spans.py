@@ -15,7 +15,15 @@ import torch
 from trainer.contracts import PartResult
 from trainer.loops.learner.learner import Marked
 from trainer.loops.policy.collecting import SyncCollector
-from trainer.loops.policy.reports import domain_shares, reward_metrics, rollout_metrics, rollout_records, update_metrics
+from trainer.loops.policy.reports import (
+    asking_parts,
+    domain_shares,
+    part_metrics,
+    reward_metrics,
+    rollout_metrics,
+    rollout_records,
+    update_metrics,
+)
 from trainer.loops.policy.token_texts import TokenTexts
 from trainer.loops.policy.update import Updater, UpdateReport
 from trainer.rollouts import Episode, Groups, PromptPlan, Reward, Span, Trajectory, episode_rows, sample_plans
@@ -175,6 +183,19 @@ def test_an_episode_counts_once_in_its_group_however_often_its_context_was_writt
     assert episode_rows([other, other]) == ([0, 1], [0, 1]), "drawn twice by a step, it counts twice"
 
 
+def test_a_run_without_a_judge_says_nothing_of_calls_to_judges() -> None:
+    """A rubric whose criteria are all checked by verifiers is a part like one whose criteria a judge decides."""
+    config = small_config(
+        rewards=[{"kind": "rubric", "name": "rubric"}, {"kind": "judge", "name": "j", "judge": "J v1"}]
+    )
+    assert asking_parts(config.composition.parts) == {"j"}
+    asked = small_config(rewards=[{"kind": "rubric", "name": "rubric", "judge": "J v1"}])
+    assert asking_parts(asked.composition.parts) == {"rubric"}
+    parts = [PartResult(name="rubric", kind="rubric", value=0.5)]
+    assert part_metrics(parts, {"rubric"})["judge/calls"] == 0.0, "all its verdicts were stored"
+    assert part_metrics(parts, ()) == {"reward/rubric": 0.5, "reward/rubric_excluded": 0.0}
+
+
 def test_an_episodes_reward_is_told_once_however_many_trajectories_share_it() -> None:
     """Means over two episodes, one of which has three trajectories: 0.5, and not 0.75."""
     turns = [trajectory_of(0, 0, policy_span((5,) * (turn + 1))) for turn in range(3)]
@@ -185,7 +206,7 @@ def test_an_episodes_reward_is_told_once_however_many_trajectories_share_it() ->
     failed = Episode(task, (trajectory_of(0, 1, policy_span((6, 7))),)).worth(Reward(0.0, parts=parts[0.0]))
     left_out = Episode(task, tuple(replace(t, plan=replace(t.plan, index=2)) for t in turns))
     trajectories = [t for episode in (solved, failed, left_out.worth(Reward(None))) for t in episode.trajectories]
-    values = rollout_metrics(trajectories) | reward_metrics(trajectories)
+    values = rollout_metrics(trajectories) | reward_metrics(trajectories, {"judge"})
     assert (values["reward/mean"], values["reward/std"], values["reward/judge"]) == (0.5, 0.5, 0.5)
     assert (values["rollout/excluded"], values["judge/calls"]) == (1.0, 4.0), "nor is a call counted again"
     assert values["rollout/length"] == pytest.approx((1 + 2 + 3 + 2 + 1 + 2 + 3) / 7)

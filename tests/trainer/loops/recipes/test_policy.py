@@ -321,6 +321,7 @@ def test_the_policy_learns_what_is_rewarded(examples_file: Path, tiny_dir: Path,
     )
     assert run(config, examples_file, tiny_dir, out)
     rewards = [value for (_, key), value in metrics_of(out).items() if key == "reward/mean"]
+    assert not any(key.startswith("judge/") for _, key in metrics_of(out)), "its verifiers ask no judge"
     assert sum(rewards[-5:]) / 5 > sum(rewards[:5]) / 5 + 0.3
 
 
