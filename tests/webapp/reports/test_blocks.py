@@ -87,6 +87,10 @@ def test_the_file_has_charts_tables_and_rollouts_and_asks_nobody_for_anything(te
     assert "<script" not in html and not re.search(r"(src|href)=", html) and "default-src 'none'" in unescape(html)
     assert html.count("<polyline") == 1 and html.count("<polygon") == 1 and "Red, as ever." in html and "× 2" in html
     assert "Run 999999 is not here" in html
+    verdicts = html[html.index('<ul class="report-verdicts">') :]
+    verdicts = verdicts[: verdicts.index("</ul>")]
+    assert [drawing.count("<path") for drawing in re.findall(r"<svg.*?</svg>", verdicts)] == [1, 2], "met; no verdict"
+    assert verdicts.count('class="icon" viewBox="0 0 24 24" aria-hidden="true"') == 2 and "<use" not in verdicts
     assert page_html(ApiClient(team.reviewer).get(f"/reports/{made.pk}/file")).count("<polyline") == 1
 
 

@@ -17,6 +17,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from trainer.contracts import plurals as words
 from webapp.core.background.priorities import Priority
+from webapp.core.pages import exported
 from webapp.core.pages.scripts import modules
 from webapp.core.text.durations import duration
 from webapp.version import VERSION
@@ -101,6 +102,12 @@ def icon(name: str, label: str = "", size: str = "") -> SafeString:
     if label:
         return format_html('<svg class="{}" role="img" aria-label="{}"><use href="{}"></use></svg>', css, label, href)
     return format_html('<svg class="{}" aria-hidden="true"><use href="{}"></use></svg>', css, href)
+
+
+@register.simple_tag
+def drawn_icon(name: str) -> SafeString:
+    """The same for a page that is downloaded, beside which there is no file of icons."""
+    return exported.icon(name)
 
 
 @register.simple_tag
