@@ -60,6 +60,9 @@ def test_the_costs_of_runs_fit_every_screen_and_lead_to_the_runs(team, open_page
         page.set_viewport_size({"width": width, "height": 900})
         assert in_both_themes(page, "/costs?by=run") == [], width
         check_look(page)
+    page.goto("/costs?by=run&sort=minutes")
+    expect(page.get_by_role("columnheader", name="People's minutes", exact=True)).to_be_in_viewport(ratio=1)
+    page.goto("/costs?by=run")
     expect(page.locator("tfoot")).to_contain_text("7.50")
     expect(page.locator("tfoot")).to_contain_text("1 unknown")
     save_pictures(page, "runs")

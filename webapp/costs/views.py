@@ -36,15 +36,17 @@ CHOICES = {"month": "Month", "project": "Project", "run": "Work", "person": "Per
 def costs(request: HttpRequest) -> HttpResponse:
     asked = _asked(request)
     found = _table(request, asked, timezone.now())
+    shown = [asked["sort"], *(name for name in HEADS if name != asked["sort"])]  # a phone has room for one number
     largest = max((line.amounts[asked["sort"]].value or 0 for line in found.lines), default=0)
     context = {
         **asked,
         "table": found,
         "month": asked["month"] and f"{asked['month']:%Y-%m}",
         "heads": HEADS.items(),
+        "columns": [(name, HEADS[name]) for name in shown],
         "choices": CHOICES.items(),
-        "lines": [(line, _cells(line), line.amounts[asked["sort"]].value or 0) for line in found.lines],
-        "total": _cells(found.total),
+        "lines": [(line, _cells(line, shown), line.amounts[asked["sort"]].value or 0) for line in found.lines],
+        "total": _cells(found.total, shown),
         "largest": largest,
         "bar": HEADS[asked["sort"]],
         "file": urlencode(
@@ -121,5 +123,5 @@ def _run(request: HttpRequest) -> Run | None:
     return run_read(require(request), int(asked))
 
 
-def _cells(line: queries.CostLine) -> list[tuple[str, queries.MeasuredCost]]:
-    return [(name, line.amounts[name]) for name in HEADS]
+def _cells(line: queries.CostLine, shown: Sequence[str]) -> list[tuple[str, queries.MeasuredCost]]:
+    return [(name, line.amounts[name]) for name in shown]

@@ -5,6 +5,7 @@ import io
 import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from html import unescape
 from random import Random
 
 import pytest
@@ -120,6 +121,16 @@ def test_what_was_not_measured_is_missing_and_counted_once_for_each_run(team, la
     assert found.total.amounts["money"] == queries.MeasuredCost(None, 0)
     text = page_html(browser(team.reviewer).get("/costs?by=run"))
     assert "2 unknown" in text and ">Total</th>" in text and ">Hours as a bar</th>" in text
+
+
+def test_the_column_by_which_the_table_is_sorted_comes_first(team, run):  # noqa: F811
+    use(team, "run", named(run, "R").pk, money="1.25")
+    for sort, first in (("hours", "Hours"), ("money", "Money"), ("minutes", "People's minutes")):
+        text = page_html(browser(team.reviewer).get(f"/costs?by=run&sort={sort}"))
+        heads = re.findall(r'<th scope="col" class="num" data-sort="number">([^<]+)', text)
+        assert unescape(heads[0]) == first and len(set(heads)) == 5, "a phone has room for one number beside the name"
+    text = page_html(browser(team.reviewer).get("/costs?by=run&sort=money"))
+    assert re.search(r'<th scope="row">.*?</th>\s*<td[^>]*data-value="1.25', text, re.DOTALL)
 
 
 def test_all_who_ask_endpoints_cost_tokens_and_money(team, run):  # noqa: F811
