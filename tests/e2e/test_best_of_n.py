@@ -77,6 +77,7 @@ def test_the_best_of_what_was_sampled_teaches_a_model_that_the_next_policy_begin
     model = RegisteredModel.objects.get(artifact__run=tuned)
     assert model.base.name == "tiny"
     page.goto(f"/models/{model.pk}")
+    page.get_by_text("Train it further").click()
     page.get_by_role("link", name="Base: Policy from rubrics", exact=True).click()
     expect(page.locator("#f-model-name")).to_have_value(model.name)
     further = launch.launch(

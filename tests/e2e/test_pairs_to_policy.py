@@ -60,6 +60,7 @@ def import_pairs(page: Page, folder: Path) -> None:
 
 def use_as(page: Page, model: RegisteredModel, recipe: str, role: str) -> None:
     page.goto(f"/models/{model.pk}")
+    page.get_by_text({"Base": "Train it further", "Reward": "Reward a run"}[role]).click()
     page.locator(".family li", has_text=recipe).get_by_role("link", name=re.compile(f"^{role}:")).click()
 
 

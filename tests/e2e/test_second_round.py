@@ -173,6 +173,7 @@ def test_what_people_preferred_becomes_a_policy_that_learns_on_from_its_own_answ
     policy = RegisteredModel.objects.get(artifact__run=first)
     assert policy.base.name == "tiny"
     page.goto(f"/models/{policy.pk}")
+    page.get_by_text("Train it further").click()
     page.locator("li", has_text="Iterative preference optimisation").get_by_role("link", name="Base").click()
     expect(page.locator("#f-model-name")).to_have_value(policy.name)
     version = page.locator("#f-dataset option", has_text="Fruit · v2").get_attribute("value")

@@ -15,12 +15,35 @@ Head = RegisteredModel.Head
 SCORES = "reward_model"  # the role of a slot that takes a model with a scalar head too
 
 
+PURPOSES = {
+    "Train it further": ("Base",),
+    "Teach another model": ("Teacher",),
+    "Reward a run": ("Reward",),
+    "Answer and measure": ("Writer", "Reader", "Benchmark", "Scorer"),
+    "Judge and write rubrics": ("Judge", "Rubric writer"),
+}
+"""{purpose: the titles of its uses}, in the order in which people ask."""
+OTHER = "Another part of a run"
+
+
 @dataclass(frozen=True)
 class ModelUse:
     title: str
     words: str
     icon: str
     url: str
+
+    @property
+    def purpose(self) -> str:
+        return next((purpose for purpose, titles in PURPOSES.items() if self.title in titles), OTHER)
+
+
+def by_purpose(model: RegisteredModel) -> list[tuple[str, list[ModelUse]]]:
+    """The uses of the model as (purpose, its uses); purposes without a use are left out."""
+    found: dict[str, list[ModelUse]] = {purpose: [] for purpose in (*PURPOSES, OTHER)}
+    for use in uses_of(model):
+        found[use.purpose].append(use)
+    return [(purpose, uses) for purpose, uses in found.items() if uses]
 
 
 def uses_of(model: RegisteredModel) -> list[ModelUse]:

@@ -71,7 +71,7 @@ def model(request: HttpRequest, model_id: int) -> HttpResponseBase:
         "config": json.dumps(config, indent=2, ensure_ascii=False) if config else "",
         "changed": facts.changed(card, config),
         "facts": facts.fact_lines(row),
-        "uses": uses.uses_of(row),
+        "uses": uses.by_purpose(row),
         "lineage": lineage(row),
         "promotions": promotion.history(row.workspace_id, model=row)[: promotion.MOST_SHOWN],
         "training": outcomes.words(row),

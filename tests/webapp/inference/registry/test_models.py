@@ -159,6 +159,31 @@ def test_the_text_of_each_link_says_for_what_the_model_is_used(as_researcher, tr
     assert ("Base: Policy from rubrics" if head == "lm" else "Reward: Policy from rubrics") in names
 
 
+@pytest.mark.parametrize("head", ["lm", "scalar"])
+def test_the_uses_are_folded_by_their_purpose(as_researcher, trained, head):
+    """Two dozen links stood above the lineage of a model."""
+    trained.head = head
+    trained.save()
+    page = page_html(as_researcher.get(f"/models/{trained.id}"))
+    card = page.partition('id="uses"')[2].partition("</section>")[0]
+    folds = re.findall(
+        r"<details([^>]*)>\s*<summary>(.*?)<span[^>]*>(\d+)</span></summary>(.*?)</details>", card, re.DOTALL
+    )
+    purposes = {
+        "lm": [
+            "Train it further",
+            "Teach another model",
+            "Reward a run",
+            "Answer and measure",
+            "Judge and write rubrics",
+        ],
+        "scalar": ["Reward a run", "Answer and measure"],
+    }[head]
+    assert [words.strip() for _, words, _, _ in folds] == purposes
+    assert all("open" not in given and inside.count("<a ") == int(count) for given, _, count, inside in folds)
+    assert sum(int(count) for _, _, count, _ in folds) == len(uses.uses_of(trained))
+
+
 def test_a_reward_model_is_not_offered_where_text_is_written(team, trained, api):
     trained.head = "scalar"
     trained.save()
