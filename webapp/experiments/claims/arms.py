@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from trainer.config import RECIPES, ConfigInvalid, FieldProblem, resolve
+from trainer.config import RECIPES, ConfigInvalid, FieldProblem, RecipeConfig, resolve
+from trainer.contracts.labels import Labels
 from trainer.metrics.claims import Arm, Plan
 from trainer.metrics.claims.plan import merge_config
+from trainer.metrics.claims.task_counts import counts_of
 from webapp.accounts.models import Membership
 from webapp.judging import queries as judging
 
@@ -33,10 +35,21 @@ def _problems(membership: Membership, plan: Plan, arm: Arm, shared: Mapping[str,
         yield from error.problems
         return
     yield from config.launch_problems()
+    yield from data_problems(plan, recipe, config)
     for slot in RECIPES[recipe].filled(config):
         asked = slot.kind == "judge" and slot.path not in arm.uses
         if asked and judging.version_named(membership.workspace_id, slot.name) is None:
             yield FieldProblem(slot.path, judging.why_not_named(membership.workspace_id, slot.name))
+
+
+def data_problems(plan: Plan, recipe: str, config: RecipeConfig) -> Iterator[FieldProblem]:
+    """Problems with the data of the plan's constructed task, which are known before a job has made it."""
+    if plan.constructed is None:
+        return
+    told = counts_of(plan.task, plan.constructed.wanted)
+    counts = {side: told[side] for side in ("train", "heldout")}
+    labels = {kind: Labels(found["counts"], found["others"]) for kind, found in told["labels"].items()}
+    yield from checks.data_problems(RECIPES[recipe], config, counts, labels, "The task of this claim")
 
 
 def launch_arms(

@@ -7,6 +7,7 @@ from typing import Any
 from trainer.config import RECIPES, ConfigInvalid, FieldProblem, Recipe, RecipeConfig, resolve
 from trainer.config.recipe import ResolvedSlot
 from trainer.config.rewards.parts import HttpPart, PythonPart
+from trainer.contracts.labels import Labels
 from trainer.judges.base import BaseSpec
 from trainer.rewards import functions
 from trainer.rewards.parts import spec_problem
@@ -233,11 +234,22 @@ def missing(choice: DatasetChoice) -> str:
 
 def _data_problems(recipe: Recipe, config: RecipeConfig | None, version: DatasetVersion) -> Iterator[FieldProblem]:
     counts = training_counts.count_now(version)
+    yield from data_problems(recipe, config, counts, training_counts.labels(version), str(version))
+
+
+def data_problems(
+    recipe: Recipe,
+    config: RecipeConfig | None,
+    counts: training_counts.Counts,
+    labels: Mapping[str, Labels],
+    named: str,
+) -> Iterator[FieldProblem]:
+    """Problems of the config with data of these counts and labels, which are called `named`."""
     wanted = config.evaluation.max_examples if config else 0
-    yield from fitting.problems(fitting.fit(recipe, counts, config), version, wanted)
+    yield from fitting.problems(fitting.fit(recipe, counts, config), named, wanted)
     if config:
         yield from config.data_problems(counts)
-        yield from config.label_problems(training_counts.labels(version))
+        yield from config.label_problems(labels)
 
 
 def continues(plan: RunPlan, source: Run, step: int) -> None:

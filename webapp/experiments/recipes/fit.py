@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from trainer.config import FieldProblem, Recipe, RecipeConfig
 from trainer.config.recipe import DataNeed
 from trainer.contracts.plurals import counted
-from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions.training_counts import Counts
 
 
@@ -67,19 +66,19 @@ def _counted(need: DataNeed, train: dict[str, int], heldout: dict[str, int]) -> 
     return Counted(need, train.get(need.count, 0), heldout.get(need.count, 0), left)
 
 
-def problems(found: Fit, version: DatasetVersion, heldout_wanted: int) -> Iterator[FieldProblem]:
-    """Problems that keep the recipe from training on the version, each at its field."""
+def problems(found: Fit, named: str, heldout_wanted: int) -> Iterator[FieldProblem]:
+    """Problems that keep the recipe from training on the data that are called `named`, each at its field."""
     for each in found.missing:
         alternatives = [
             other.need.words for other in found.needs if each.need.either and other.need.either == each.need.either
         ]
         words = " or ".join(alternatives or [each.need.words])
         left = "; ".join(f"{counted(number, what)} left out" for number, what in each.left_out)
-        reason = f"{version} has no training {words}, which {found.recipe.title!r} needs{f' ({left})' if left else ''}"
+        reason = f"{named} has no training {words}, which {found.recipe.title!r} needs{f' ({left})' if left else ''}"
         yield FieldProblem("dataset", reason)
         if alternatives:
             break
     if heldout_wanted and found.ok and not found.held_out:
         words = found.needs[0].need.words if found.needs else "examples"
-        reason = f"{version} has no held-out {words} to evaluate on; add some or set this to 0"
+        reason = f"{named} has no held-out {words} to evaluate on; add some or set this to 0"
         yield FieldProblem("evaluation.max_examples", reason)

@@ -4,6 +4,7 @@ are launched.
 
 import json
 import struct
+from html import unescape
 from typing import Any
 
 import pytest
@@ -15,16 +16,17 @@ from tests.webapp.webhooks.hooks import announced_events, listen
 from tests.webapp.weights.conftest import Process
 from trainer.claims import faults, rubrics
 from trainer.claims.tasks import TASKS
-from trainer.config import ConfigInvalid
+from trainer.config import ConfigInvalid, resolve
 from trainer.metrics.claims import PLANS
+from trainer.metrics.claims.plan import merge_config
 from webapp.accounts.administration.closing import close
 from webapp.accounts.models import Membership
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.datasets.versions.lineage import describe
+from webapp.experiments.claims import arms, tasks
 from webapp.experiments.claims import services as claims
-from webapp.experiments.claims import tasks
 from webapp.experiments.launch.checks import DatasetChoice
 from webapp.experiments.models import ClaimStudy, ClaimTask, Run
 from webapp.inference.models import RegisteredModel
@@ -295,6 +297,38 @@ def test_wrong_settings_are_told_before_anything_is_made(team, ask):
         ask(plan="toggle_smollm", config=None)
     assert set(refused.value.fields) == {"dataset", "model.name"}
     assert not ClaimStudy.objects.exists() and not WeightsJob.objects.exists() and not ClaimTask.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "why"),
+    [
+        ({"data": {"source": "conversations"}}, "data.source", "nothing to learn with 'conversations'; it has 1,000"),
+        (
+            {"phases": [{"step": 2, "prompts": "some", "tags": ["no"]}]},
+            "phases.0.tags",
+            "no training prompt has the tag",
+        ),
+    ],
+)
+def test_settings_that_do_not_fit_the_task_are_told_before_it_is_made(team, as_researcher, api, ask, change, path, why):
+    """The job that makes a task takes minutes, and only then the runs were refused."""
+    shared = {**PLANS["kcenter"].shared, **change}
+    sent = {"own": "1", "seeds": "2", "key": "a", "shared": json.dumps(shared)}
+    answer = as_researcher.post("/experiments/claims/kcenter/new", sent)
+    assert answer.status_code == 422 and why in unescape(page_html(answer)) and path in page_html(answer)
+    refused = api.post("/claims", {"plan": "kcenter", "seeds": 2, "config": shared})
+    (told,) = [each["message"] for each in refused.json()["error"]["fields"] if each["path"].endswith(path)]
+    assert refused.status_code == 422 and why in told
+    assert not ClaimStudy.objects.exists() and not WeightsJob.objects.exists() and not ClaimTask.objects.exists()
+
+
+@pytest.mark.parametrize("plan", [name for name, plan in PLANS.items() if plan.constructed])
+def test_the_settings_of_every_plan_fit_its_own_task(plan):
+    found = PLANS[plan]
+    for arm in found.arms:
+        recipe = found.recipe_of(arm)
+        given = merge_config(found.config(arm, found.shared, 0), {"model": {"name": "m"}})
+        assert list(arms.data_problems(found, recipe, resolve(recipe, given))) == []
 
 
 def test_data_without_a_model_are_told(team, ask):
