@@ -94,7 +94,9 @@ def test_the_preview_writes_nothing(api):
     file = SimpleUploadedFile("t.csv", b"question,answer\nWhy?,Because\n")
     shown = api.client.post("/api/v1/datasets/preview", {"file": file}).json()
     assert shown["format"] == "table" and shown["mapping"] == {"prompt": "question", "response": "answer"}
-    assert shown["examples"][0]["responses"][0]["text"] == "Because"
+    assert shown["examples"][0]["responses"][0]["text"] == "Because" and shown["unread"] == []
+    file = SimpleUploadedFile("t.csv", b"question,answer,score\nWhy?,Because,3\n")
+    assert api.client.post("/api/v1/datasets/preview", {"file": file}).json()["unread"] == ["score"]
     assert not ImportJob.objects.exists()
 
 

@@ -1,11 +1,13 @@
 """Any table with a mapping, which says which column is the prompt, the responses, the rubric, and so on."""
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 from webapp.files.records import BadRow, FileHead, Row
 
 from .base_importer import Importer
+from .compared_columns import FIRST, SECOND, WHICH, compared
 from .convert import Mapping, with_ids
 from .fields import content_key, messages, pair, remaining_fields, side_of
 
@@ -36,6 +38,29 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     ),
     "chosen": ("chosen", "preferred", "winner"),
     "rejected": ("rejected", "dispreferred", "loser"),
+    FIRST: (
+        "response_a",
+        "response_1",
+        "response1",
+        "answer_a",
+        "answer_1",
+        "answer1",
+        "output_a",
+        "output_1",
+        "output1",
+    ),
+    SECOND: (
+        "response_b",
+        "response_2",
+        "response2",
+        "answer_b",
+        "answer_2",
+        "answer2",
+        "output_b",
+        "output_2",
+        "output2",
+    ),
+    WHICH: ("preference", "winner", "preferred", "better", "choice", "label"),
     "rubric": ("rubric", "rubrics", "criteria"),
     "reference": ("reference", "reference_answer", "ground_truth", "target"),
     "split": ("split",),
@@ -44,19 +69,27 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "source": ("source", "dataset"),
 }
 
+PAIRS = (("chosen", "rejected"), (FIRST, SECOND))
 ANSWERS = {"task", "example", "rater", "subject", "content", "guidelines"}  # keys of a line that a project exports
 
 
 def guess(head: FileHead) -> Mapping:
     """The mapping that the column names suggest."""
     columns = {name.lower(): name for row in reversed(head.rows) for name in row}
+    unfit = _unfit(columns.keys())
     found: Mapping = {}
     for field, names in SYNONYMS.items():
         for name in names:
-            if name in columns and columns[name] not in found.values():
+            if field not in unfit and name in columns and columns[name] not in found.values():
                 found[field] = columns[name]
                 break
     return found
+
+
+def _unfit(names: Collection[str]) -> set[str]:
+    """The fields that are not guessed beside these columns, because another pair of columns holds the responses."""
+    one, two = (all(not set(names).isdisjoint(SYNONYMS[field]) for field in pair) for pair in PAIRS)
+    return {"response", *PAIRS[0]} if two and not one else {*PAIRS[1], WHICH}
 
 
 def knows(row: Row) -> float:
@@ -114,8 +147,12 @@ def _answers(cells: dict[str, Any], columns: Mapping) -> dict[str, Any]:
     if (chosen is None) != (rejected is None):
         lacking = "chosen" if chosen is None else "rejected"
         raise BadRow(columns.get(lacking, lacking), "is missing: a preference needs both sides")
+    if chosen is not None and FIRST in columns:
+        raise BadRow(FIRST, "says the same as chosen and rejected: map one of the two pairs")
     if chosen is not None:
         return pair(_text(chosen, columns["chosen"]), _text(rejected, columns["rejected"]))
+    if FIRST in columns or SECOND in columns:
+        return compared(cells, columns)
     if response is None:
         return {}
     many = response if isinstance(response, list) else [response]

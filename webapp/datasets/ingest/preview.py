@@ -33,6 +33,7 @@ def preview(
         "format": importer.name,
         "label": importer.label,
         "mappable": importer.mappable,
+        "unread": _unread(seen) if importer.mappable else [],
         **{name: seen[name] for name in ("confidence", "columns", "mapping", "incomplete", "not_imported", "unsaid")},
         "checked": checked,
         "good": checked - problem_count,
@@ -41,6 +42,11 @@ def preview(
         "problem_count": problem_count,
         "sides": sides and sides.json(),
     }
+
+
+def _unread(seen: dict[str, Any]) -> list[str]:
+    """The columns that no field reads: they are kept, but they teach nobody anything."""
+    return [column for column in seen["columns"] if column not in seen["mapping"].values()]
 
 
 def _shown(row: dict[str, Any], split: str | None) -> dict[str, Any]:

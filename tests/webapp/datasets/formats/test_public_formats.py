@@ -433,3 +433,59 @@ def test_a_table_has_many_responses_as_texts_or_as_objects(column):
 def test_a_tables_response_without_a_text_is_refused_with_what_is_expected():
     with pytest.raises(BadRow, match="an object with its text as `text`"):
         table.convert({"prompt": "Which?", "responses": [{"content": "First."}]}, {})
+
+
+@pytest.mark.parametrize(
+    ("said", "judged"),
+    [
+        (1, {"strength": -2}),
+        ("2.", None),
+        (2.0, {"strength": 2}),
+        ("model_b", {"strength": 2}),
+        ("Answer_1", {"strength": -2}),
+        ("tie", {"strength": 0}),
+        ("tie (bothbad)", {"verdict": "both_bad"}),
+        (0, None),
+    ],
+)
+def test_a_table_says_in_a_column_which_of_two_responses_is_better(said, judged):
+    row = {
+        "id": "q1",
+        "prompt": "Which?",
+        "answer_1": "First.",
+        "answer_2": "Second.",
+        "winner": said,
+        "language": "en",
+    }
+    if judged is None:
+        with pytest.raises(BadRow, match="a or b, 1 or 2, or tie"):
+            table.convert(row, {})
+        return
+    made = Example.model_validate(table.convert(row, {}))
+    assert [(each.id, each.text) for each in made.responses] == [("a", "First."), ("b", "Second.")]
+    assert [each.model_dump(exclude_defaults=True) for each in made.preferences] == [{"a": "a", "b": "b", **judged}]
+    assert made.meta == {"language": "en"}
+
+
+def test_a_table_with_two_responses_and_no_judgement_is_a_pair_to_be_judged():
+    made = Example.model_validate(
+        table.convert({"prompt": "Which?", "response_a": "First.", "response_b": "Second."}, {})
+    )
+    assert len(made.responses) == 2 and not made.preferences
+    with pytest.raises(BadRow, match="needs both responses"):
+        table.convert({"prompt": "Which?", "response_a": "First.", "response_b": ""}, {})
+
+
+def test_columns_with_the_better_and_the_worse_response_come_before_two_numbered_ones():
+    row = {"prompt": "Which?", "chosen": "Good.", "rejected": "Bad.", "response_1": "Bad.", "response_2": "Good."}
+    made = Example.model_validate(table.convert(row, {}))
+    assert made.responses[0].text == "Good." and made.meta == {"response_1": "Bad.", "response_2": "Good."}
+    both = {
+        "prompt": "prompt",
+        "chosen": "chosen",
+        "rejected": "rejected",
+        "response_a": "response_1",
+        "response_b": "response_2",
+    }
+    with pytest.raises(BadRow, match="one of the two pairs"):
+        table.convert(row, both)
