@@ -183,7 +183,7 @@ def _at(place: CheckpointPlace | Path) -> CheckpointPlace:
 def _index(checkpoint: Checkpoint, files: Sequence[File]) -> str:
     told = {file.name: {"owner": file.owner, "digest": file.digest, "rows": file.rows} for file in files}
     record = {"format": _FORMAT, "step": checkpoint.step, "state": checkpoint.state, "files": told}
-    return json.dumps(record, sort_keys=True, indent=1)
+    return json.dumps(record, sort_keys=True)  # without lines: Python has no quick writer of indented JSON
 
 
 def _files(record: Mapping[str, Any]) -> list[File]:

@@ -7,6 +7,7 @@ that consists of such words does not count in that response.
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import regex
@@ -115,7 +116,7 @@ class PhraseWatch:
 
     def _follow(self, scored: Sequence[RewardedResponse], said: Sequence[set[str]]) -> None:
         """Follow, from the next step on, the most frequent new phrases of this step that earn more. Phrases out of use are dropped."""
-        counts = Counter(phrase for each in said for phrase in each)
+        counts = Counter(chain.from_iterable(said))
         least = max(_EXAMPLES, _NOTICED * len(scored))
         self._followed = {
             phrase: watch

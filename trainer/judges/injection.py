@@ -155,6 +155,12 @@ _ORDERS: dict[str, tuple[_Sign, ...]] = {
 _END = re.compile(r"</(?:response|user|assistant|system|criteri\w+|rubric|reference|rationale)[-\w]*>")
 LANGUAGES = tuple(_ORDERS)
 _SIGNS = [(words, re.compile(order)) for signs in (_MARKUP, *_ORDERS.values()) for words, order in signs]
+# one word can be part of orders in several languages, so it is looked for once; in a text of ASCII only ASCII words can be
+_WORDS: dict[str, list[re.Pattern[str]]] = {}
+for _words, _order in _SIGNS:
+    for _word in _words:
+        _WORDS.setdefault(_word, []).append(_order)
+_ASCII_WORDS = {word: orders for word, orders in _WORDS.items() if word.isascii()}
 
 
 def speaks_to_judge(text: str) -> bool:
@@ -162,4 +168,7 @@ def speaks_to_judge(text: str) -> bool:
     lowered = text.lower()
     if ENDING.search(text) and _END.search(as_read(text)):
         return True
-    return any(order.search(lowered) for words, order in _SIGNS if any(word in lowered for word in words))
+    for word, orders in (_ASCII_WORDS if lowered.isascii() else _WORDS).items():
+        if word in lowered and any(order.search(lowered) for order in orders):
+            return True
+    return False
