@@ -11,6 +11,7 @@ from tests.e2e.workbench import Bench, make_project, until, wait_until_sent
 from webapp.annotation.models import Answer, Assignment, Guidelines
 
 pytestmark = pytest.mark.browser
+FOUR = [{"id": name, "text": "Grace Hopper finished the first compiler in 1952."} for name in "abcd"]
 RATIONALE = "B is wrong about the year. A is short and right."
 
 
@@ -149,17 +150,38 @@ def test_new_guidelines_are_announced_and_named_in_the_answer(open_page, as_anno
     project = make_project(team.owner, team.annotator)
     bench = Bench(open_page(as_annotator), project)
     Guidelines.objects.create(project=project, number=2, text="Prefer **kind** answers.")
-    for number in range(2):  # two tasks were loaded before the change
-        bench.on_task(number)
-        bench.press("2", "Control+Enter")
-        bench.delivered()
-    bench.on_task(2)
+    bench.on_task(0)
+    bench.press("2", "Control+Enter")
+    bench.on_task(1)  # it was loaded before the change; the task behind it says that there are new ones
     expect(bench.page.locator("[data-subject=guidelines]")).to_contain_text("now version 2")
     bench.press("g")
     expect(bench.page.locator("#work-guidelines")).to_contain_text("Prefer kind answers.")
     bench.press("2", "Control+Enter")
     bench.delivered()
     assert Answer.objects.order_by("-id").first().guidelines.number == 2
+
+
+def test_texts_and_choices_have_room_beside_open_guidelines(open_page, as_annotator, team):
+    """In a window of 1280 px: no choice of a scale has two lines, no title is cut into letters, and no text has lines of two words."""
+    pairs = make_project(team.owner, team.annotator, name="Pairs", tasks=1, dimensions=["Correctness", "Style"])
+    four = {"subject": {"responses": ["a", "b", "c", "d"]}, "record": lambda _: {"responses": FOUR}}
+    best = make_project(team.owner, team.annotator, name="Best", tasks=1, kind="best_worst", **four)
+    subject = {"a": "good", "b": "bad", "preference": 0}
+    given = {"kind": "rationale", "record": with_rationale, "subject": subject}
+    texts = make_project(team.owner, team.annotator, name="Texts", tasks=1, **given)
+    page = open_page(as_annotator)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    bench = Bench(page, pairs)
+    bench.on_task(0)
+    expect(page.locator("#work-guidelines")).to_be_visible()
+    choices = page.locator(".work-step > span").evaluate_all(
+        "all => all.map((each) => [each.textContent, each.offsetHeight])"
+    )
+    assert len(choices) == 21 and not [words for words, height in choices if height > 18]
+    Bench(page, best).on_task(0)
+    assert page.locator(".work-card").first.bounding_box()["width"] > 220
+    Bench(page, texts).on_task(0)
+    assert page.locator(".work-letter", has_text="Rationale").bounding_box()["height"] < 30
 
 
 def test_guidelines_are_open_until_the_first_task_is_submitted(open_page, as_annotator, team):

@@ -38,7 +38,7 @@ const sheet = new KeySheet(by("work-keys"), keymap, setup.project);
 const sidebar = new Sidebar({ user: setup.user, project: setup.project, counted: setup.counted, unread: setup.unread, reopen: (id) => reopen(id),
   signedOut: () => quarrels.signedOut() });
 const outbox = new Outbox({ user: setup.user, project: setup.project, done: delivered, failed: refused, changed: counts });
-const tasks = new Tasks({ project: setup.project, leaving: (id) => outbox.has(id), changed: counts });
+const tasks = new Tasks({ project: setup.project, leaving: (id) => outbox.has(id), changed: () => { counts(); heard(); } });
 const quarrels = new Quarrels({
   notes, tasks, describe, remount, show, hold, advance, forgetDraft,
   user: setup.user,
@@ -61,6 +61,13 @@ function counts() {
   // a skipped task is not done, and a task that was done before does not count twice
   const under = outbox.entries.filter((entry) => entry.kind === "submit" && !entry.again).length;
   sidebar.counts({ done: tasks.done + under, left: tasks.left === null ? null : tasks.left + tasks.held.length, known: tasks.known, halted: tasks.halted });
+}
+
+/** Tells of new guidelines as soon as any task in hand has them, also if it is not yet the one on the screen. */
+async function heard() {
+  const number = Math.max(0, ...tasks.held.map((each) => each.guidelines ?? 0));
+  if (!(await sidebar.guidelinesAre(number))) return;
+  notes.show("guidelines", { tone: "info", title: `The guidelines changed: now version ${number}.`, actions: [["Read them", () => sidebar.open("guidelines")]], dismiss: true });
 }
 
 // ---- showing a task ----
@@ -135,10 +142,7 @@ function explain(assignment, reopened) {
   if (reopened) notes.show("reopened", { title: "Your submission is open again.", body: "Submitting replaces it; the earlier one is kept in the history." });
   const { suggestion } = assignment.view;
   if (suggestion) notes.show("suggestion", { title: "A model's view", body: describe(suggestion), dismiss: true });
-  sidebar.guidelinesAre(assignment.guidelines).then((changed) => {
-    if (!changed) return;
-    notes.show("guidelines", { tone: "info", title: `The guidelines changed: now version ${assignment.guidelines}.`, actions: [["Read them", () => sidebar.open("guidelines")]], dismiss: true });
-  });
+  heard();
   if (!sidebar.unread) return;
   sidebar.unread = false;
   notes.show("guidelines", { tone: "info", title: "This project has guidelines.", actions: [["Read them", () => sidebar.open("guidelines")]], dismiss: true });
