@@ -207,3 +207,11 @@ def test_the_audit_log_names_who_and_what(as_owner, as_researcher, team):
 def test_the_address_of_the_settings_leads_to_their_first_page(as_annotator):
     answer = as_annotator.get("/settings")
     assert answer.status_code == 302 and answer["Location"] == "/settings/profile"
+
+
+def test_a_server_without_accounts_says_how_the_first_one_is_made(client):
+    first = client.get("/sign-in").content.decode()
+    assert "Nobody has an account yet" in first and "signin EMAIL --new WORKSPACE" in first
+    User.objects.create_user("rosa@example.org")
+    later = client.get("/sign-in").content.decode()
+    assert "No password yet?" in later and "--new" not in later

@@ -2,9 +2,12 @@
 
 import errno
 import io
+from types import SimpleNamespace
+from typing import cast
 
+from webapp.localstack.management.commands.up import Welcome
 from webapp.localstack.status_board import StatusBoard
-from webapp.localstack.supervisor import State, SupervisedService
+from webapp.localstack.supervisor import State, SupervisedService, Supervisor
 
 
 class Terminal(io.StringIO):
@@ -46,3 +49,10 @@ def test_services_go_on_where_nothing_can_be_shown():
     board = StatusBoard([web := SupervisedService("web", None)], Full())
     board.changed(web)
     board.note("Touchstone is at http://127.0.0.1:8000")
+
+
+def test_a_server_without_a_demo_says_how_people_sign_in():
+    out = io.StringIO()
+    running = cast(Supervisor, SimpleNamespace(is_up=lambda name: name == "web"))
+    Welcome(StatusBoard([], out), running, demo=False).look()
+    assert ".venv/bin/python manage.py signin EMAIL --new WORKSPACE" in out.getvalue()

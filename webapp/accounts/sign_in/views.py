@@ -48,7 +48,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     return render(
         request,
         "accounts/sign_in.html",
-        {"form": form, "next": _next(request)},
+        {"form": form, "next": _next(request), "nobody": not User.objects.exists()},
         status=422 if form.errors else 200,
     )
 

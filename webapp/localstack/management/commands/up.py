@@ -55,6 +55,11 @@ class Command(BaseCommand):
         board.note("Everything is stopped; the data is kept.")
 
 
+HOW_TO_SIGN_IN = """\
+.venv/bin/python manage.py signin EMAIL
+.venv/bin/python manage.py signin EMAIL --new WORKSPACE   (a new account)"""
+
+
 class Welcome:
     """Prints the address once the web server answers, and the sign-in link once there is an owner."""
 
@@ -70,6 +75,8 @@ class Welcome:
         # made while the supervisor waits, so before the services that are still to come take the processors
         if self.demo and (link := _sign_in_link()):
             self.board.note(f"Sign in once as {EMAIL}:\n{link}")  # alone on its line: the board cuts long ones
+        if not self.demo:
+            self.board.note(f"To sign in, open the link that this prints:\n{HOW_TO_SIGN_IN}")
         self.board.note("Ctrl-C stops everything; the data stays.\n")
 
 
