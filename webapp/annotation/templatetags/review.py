@@ -31,19 +31,19 @@ def interval(estimate: Mapping[str, Any] | None, low: float = LOW) -> SafeString
         reason = estimate.get("interval", "no interval")
         return format_html(
             '<span class="estimate"><b class="num">{}</b> <span class="tiny muted">{}</span></span>',
-            f"{value:.2f}",
+            f"{value:z.2f}",
             reason,
         )
     return format_html(
         '<span class="estimate" title="{} with n = {}; 95% interval {} to {}">'
         '<span class="estimate-numbers"><b class="num">{}</b><span class="tiny muted num">{} – {}</span></span>{}</span>',
-        f"{value:.4f}",
+        f"{value:z.4f}",
         estimate["n"],
-        f"{estimate['low']:.4f}",
-        f"{estimate['high']:.4f}",
-        f"{value:.2f}",
-        f"{estimate['low']:.2f}",
-        f"{estimate['high']:.2f}",
+        f"{estimate['low']:z.4f}",
+        f"{estimate['high']:z.4f}",
+        f"{value:z.2f}",
+        f"{estimate['low']:z.2f}",
+        f"{estimate['high']:z.2f}",
         _bar(value, estimate["low"], estimate["high"], low),
     )
 

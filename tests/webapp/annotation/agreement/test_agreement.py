@@ -8,6 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tests.trainer.metrics.test_agreement import FOUR_BY_TWELVE, ratings
+from webapp.annotation.templatetags.review import interval
 
 
 def test_command_prints_every_coefficient(tmp_path: Path) -> None:
@@ -44,3 +45,9 @@ def test_command_counts_missing_ratings(tmp_path: Path) -> None:
     out = StringIO()
     call_command("agreement", str(file), stdout=out)
     assert json.loads(out.getvalue())["missing"] == 1
+
+
+def test_an_interval_has_no_negative_zero() -> None:
+    shown = interval({"value": 0.001, "low": -0.00004, "high": 0.31, "n": 40})
+    assert "0.00 – 0.31" in shown and "-0.0" not in shown
+    assert "-0.13 – 0.31" in interval({"value": 0.001, "low": -0.13, "high": 0.31, "n": 40})
