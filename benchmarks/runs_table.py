@@ -55,6 +55,10 @@ PAGES = {
     "folded, by a metric": {"fold": "seeds", "sort": "-eval/score0"},
     "folded, by a metric's best": {"fold": "seeds", "sort": "max(eval/score1)"},
     "folded, by a config value": {"fold": "seeds", "sort": "config.optim.lr"},
+    "folded, by a value of all": {"fold": "seeds", "sort": "config.steps"},
+    "folded, by a config's text": {"fold": "seeds", "sort": "-config.model.name"},
+    "folded, oldest first": {"fold": "seeds", "sort": "created"},
+    "folded, many, by a config value": {"fold": "seeds", "q": MANY, "sort": "-config.optim.lr"},
     CHANGING: {"fold": "seeds", "sort": "-eval/score0"},
     "folded, few, by a metric": {"fold": "seeds", "q": FEW, "sort": "-eval/score1"},
     "folded, many, by a metric": {"fold": "seeds", "q": MANY, "sort": "-eval/score3"},
@@ -66,7 +70,8 @@ PAGES = {
 _NEXT = re.compile(r'href="\?([^"]*)" rel="next"')
 
 # integers mixed so that neighbours differ: 0 <= noise < 1
-NOISE = "((hashint4(run.id::int # {salt})::bigint + 2147483648) / 4294967296.0)"
+NOISE = "((hashint4({of} # {salt})::bigint + 2147483648) / 4294967296.0)"
+OF_RUN, OF_FAMILY = "run.id::int", "(run.number / 4)::int"
 
 
 def main() -> None:
@@ -263,7 +268,7 @@ JOIN experiments_runcolumn AS known ON known.workspace_id = e.workspace_id
 _CONFIG = f"""
 INSERT INTO experiments_runvalue (run_id, column_id, number, text)
 SELECT run.id, known.id, CASE
-    WHEN path = 'optim.lr' THEN 10 ^ (-3 - 4 * {NOISE.format(salt="known.id::int")})
+    WHEN path = 'optim.lr' THEN 10 ^ (-3 - 4 * {NOISE.format(of=OF_FAMILY, salt="known.id::int")})
     WHEN path = 'seed' THEN run.id %% 4 ELSE given.number END, given.text
 {_OURS} AND known.source = 'config' JOIN jsonb_to_recordset(%(facts)s::jsonb) AS given(path text, number float8, text text) USING (path)
 WHERE e.workspace_id = %(workspace)s
@@ -273,7 +278,7 @@ INSERT INTO experiments_runvalue (run_id, column_id, number, low, high, step)
 SELECT id, column_id, value, CASE WHEN source = 'metric' THEN value / 2 END,
     CASE WHEN source = 'metric' THEN value + (1 - value) / 3 END, 100
 FROM (
-    SELECT run.id, known.id AS column_id, known.source, {NOISE.format(salt="known.id::int")} AS value
+    SELECT run.id, known.id AS column_id, known.source, {NOISE.format(of=OF_RUN, salt="known.id::int")} AS value
     {_OURS} AND known.source <> 'config' WHERE e.workspace_id = %(workspace)s
 ) AS found
 """  # noqa: S608  ours

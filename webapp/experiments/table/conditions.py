@@ -1,11 +1,12 @@
 """From the terms of a query to conditions on runs. Every name is resolved in the reader's own workspace."""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
+from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
@@ -14,6 +15,7 @@ from webapp.core.requests.numbers import whole_number
 
 from ..models import ACTIVE, OVER, Experiment, Run, SweepRun
 from . import columns
+from .among import Among
 from .columns import Column
 from .language import Piece, QueryProblem, Term, parse
 from .models import RunStar, RunTag, RunValue
@@ -39,19 +41,38 @@ PLAIN = (":", "=", "!=")
 class _Reader:
     membership: Membership
     named: dict[str, "Column | columns.UnknownColumn"]
+    within: Collection[int] | None = None
+
+    def runs_with(self, rows: "QuerySet[Any]") -> Q:
+        """The condition to have one of the rows. If only some runs are looked at, only their rows are: the database could not know how few
+        they are."""
+        held = rows if self.within is None else rows.filter(Among("run_id", self.within))
+        return Q(pk__in=held.values("run_id"))
 
 
-def condition(membership: Membership, text: str) -> Q:
-    """The condition that a run must meet to be found by `text`. Archived runs are left out unless the query names them. Raises
-    QueryProblem."""
+@dataclass(frozen=True)
+class Condition:
+    """The condition that a run must meet to be found by a query. Archived runs are left out unless the query names them."""
+
+    terms: Sequence[Term]
+    _reader: _Reader
+
+    def of(self, within: Collection[int] | None = None) -> Q:
+        """`within`: the ids of the runs that are looked at, if these are known."""
+        reader, found = replace(self._reader, within=within), Q()
+        for term in self.terms:
+            each = _term(reader, term)
+            found &= ~each if term.turned != (term.operator == "!=" and _by_fact(term)) else each
+        return found if any(map(_tells_of_archived, self.terms)) else found & Q(archived_at__isnull=True)
+
+
+def condition(membership: Membership, text: str) -> Condition:
+    """Raises QueryProblem."""
     terms = parse(text)
     asked = [name for term in terms if term.field for name in _named(term.field, term) if name not in FIELDS]
-    reader = _Reader(membership, columns.resolve(membership.workspace_id, asked))
-    found = Q()
-    for term in terms:
-        each = _term(reader, term)
-        found &= ~each if term.turned != (term.operator == "!=" and _by_fact(term)) else each
-    return found if any(map(_tells_of_archived, terms)) else found & Q(archived_at__isnull=True)
+    read = Condition(terms, _Reader(membership, columns.resolve(membership.workspace_id, asked)))
+    read.of()  # raises what is wrong
+    return read
 
 
 def _named(field: Piece, term: Term) -> list[str]:
@@ -75,7 +96,7 @@ def _term(reader: _Reader, term: Term) -> Q:
     column = reader.named[term.field.text]
     if isinstance(column, columns.UnknownColumn):
         raise QueryProblem(column.message, term.field.start, term.field.end)
-    return _valued(column, term)
+    return _valued(reader, column, term)
 
 
 def _words(reader: _Reader, text: str) -> Q:
@@ -151,7 +172,7 @@ def _is(reader: _Reader, term: Term) -> Q:
 def _tag(reader: _Reader, term: Term) -> Q:
     _plain(term)
     names = [value.text.lower() for value in term.values]
-    return Q(pk__in=RunTag.objects.filter(name__in=names).values("run_id"))
+    return reader.runs_with(RunTag.objects.filter(name__in=names))
 
 
 def _word(path: str) -> Callable[[_Reader, Term], Q]:
@@ -198,7 +219,7 @@ def _has(reader: _Reader, term: Term) -> Q:
         if value.text in GIVEN:
             either |= GIVEN[value.text]
         elif isinstance(column, Column) and column.pk is not None:
-            either |= Q(pk__in=RunValue.objects.filter(column_id=column.pk).values("run_id"))
+            either |= reader.runs_with(RunValue.objects.filter(column_id=column.pk))
         else:
             unknown = column.message if isinstance(column, columns.UnknownColumn) else "Every run has this."
             raise QueryProblem(unknown, value.start, value.end)
@@ -303,7 +324,7 @@ def _compared(term: Term, attribute: str, read: Callable[[Piece], float]) -> Q:
     return either
 
 
-def _valued(column: Column, term: Term) -> Q:
+def _valued(reader: _Reader, column: Column, term: Term) -> Q:
     """A run without a value never matches, with any operator; `-` in front finds such runs as well."""
     if column.source == Source.CONFIG:
         held = _of_config(term)
@@ -312,7 +333,7 @@ def _valued(column: Column, term: Term) -> Q:
     if term.operator == "!=":
         given = Q(number__isnull=False) | Q(text__isnull=False)
         held = ~held & (given if column.source == Source.CONFIG else Q(**{f"{column.attribute}__isnull": False}))
-    return Q(pk__in=RunValue.objects.filter(held, column_id=column.pk).values("run_id"))
+    return reader.runs_with(RunValue.objects.filter(held, column_id=column.pk))
 
 
 def _of_config(term: Term) -> Q:

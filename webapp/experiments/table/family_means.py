@@ -32,11 +32,14 @@ FORGET = """
 DELETE FROM experiments_familymean AS old USING unnest(%s::bigint[], %s::text[]) AS changed(experiment_id, kin)
 WHERE (old.experiment_id, old.kin) = (changed.experiment_id, changed.kin)
 """
-KIN = "CASE WHEN experiments_run.family = '' THEN experiments_run.id::varchar ELSE experiments_run.family END"
+KIN_OF = "CASE WHEN {0}.family = '' THEN {0}.id::varchar ELSE {0}.family END"
 """As the index `runs_of_a_family` has it."""
+KIN = KIN_OF.format("experiments_run")
 HUGE = 1e150
 """Values are this large at most in means that order rows: the database's average fails if a square of a value is too large for it."""
 BOUNDED = f"CASE WHEN held.{{0}} IS NOT NULL THEN greatest(least(held.{{0}}, {HUGE}), -{HUGE}) END"  # these two skip what is missing
+MEAN = "greatest(least(avg({0} ORDER BY {0}), max({0})), min({0}))"
+"""The mean, which is between its values also where it is rounded. They are added in one order, so it is the same wherever it is computed."""
 # first one value for each seed, then the mean over the seeds; a run whose seed is not known counts by itself
 COMPUTE = f"""
 WITH member AS MATERIALIZED (
@@ -50,10 +53,10 @@ WITH member AS MATERIALIZED (
         AND NOT EXISTS (SELECT FROM tracking_loggedrun WHERE run_id = experiments_run.id AND deleted_at IS NOT NULL)
 )
 INSERT INTO experiments_familymean (experiment_id, kin, column_id, newest, number, low, high)
-SELECT experiment_id, kin, column_id, max(newest), avg(number), avg(low), avg(high)
+SELECT experiment_id, kin, column_id, max(newest), {", ".join(map(MEAN.format, ("number", "low", "high")))}
 FROM (
     SELECT member.experiment_id, member.kin, held.column_id, max(member.id) AS newest,
-        avg({BOUNDED.format("number")}) AS number, avg({BOUNDED.format("low")}) AS low, avg({BOUNDED.format("high")}) AS high
+        {", ".join(f"{MEAN.format(BOUNDED.format(name))} AS {name}" for name in ("number", "low", "high"))}
     FROM member
     JOIN experiments_runvalue AS held ON held.run_id = member.id
     JOIN experiments_runcolumn AS known ON known.id = held.column_id
@@ -102,8 +105,7 @@ def keep_oldest() -> bool:
 
 @dataclass(frozen=True)
 class StoredMeans:
-    """The folded rows of a workspace that have `changed`, read once: what is stored for the others is right. A stored mean and a computed one
-    may differ in the last bit, because they add their values in different orders."""
+    """The folded rows of a workspace that have `changed`, read once: what is stored for the others is right."""
 
     changed: list[tuple[int, str]]
 

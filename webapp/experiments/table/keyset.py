@@ -7,10 +7,9 @@ order is a row of stretches (numbers, then words, then what is missing), each so
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
 from typing import Any
 
 from django.db.models import F, Q, QuerySet
@@ -36,6 +35,8 @@ ON_RUNS: dict[str, Any] = {
     "ended": F("ended_at"),
 }
 MAY_BE_MISSING = ("started", "ended", "by", "model", "dataset")
+Place = tuple[Any, int]
+"""The place of a row in its stretch: its key, then the id of its run."""
 PEEK = 200
 """Rows of an order that are checked one by one before the database is asked for those of a query."""
 
@@ -53,14 +54,22 @@ class RowOrder:
 @dataclass(frozen=True)
 class KeysetStretch:
     """`rows` has `key` and `at`, the run's id; both in the order's direction. They are those of `found`, if that is given. `beside`: other
-    rows of the stretch, which are not among these."""
+    rows of the stretch, which are not among these. `ahead` is asked first for the rows after a place, so many of them; it may not know them."""
 
     rows: "QuerySet[Any, Any]"
     key: str
     at: str
     down: bool
     found: "QuerySet[Run] | None" = None
-    beside: "QuerySet[Any, Any] | None" = None
+    beside: "Sequence[Place]" = ()
+    ahead: "Callable[[Place | None, int], list[Place] | None] | None" = None
+
+    def after(self, begun: "Place | None") -> "QuerySet[Any, Any]":
+        """`rows` behind a place, in their order."""
+        rows = _after(self, self.rows, *begun) if begun else self.rows
+        sign = "-" if self.down else ""
+        ordered = rows.order_by(*dict.fromkeys((f"{sign}{self.key}", f"{sign}{self.at}")))
+        return ordered.values_list(self.key, self.at)
 
 
 def page(found: "QuerySet[Run]", order: RowOrder, cursor: str | None, limit: int) -> tuple[list[int], str | None]:
@@ -84,22 +93,24 @@ def walk(
     return [run_id for _, _, run_id in taken], _encoded(order, taken[-1]) if more else None
 
 
-def _next(stretch: KeysetStretch, begun: tuple[Any, int] | None, wanted: int) -> list[tuple[Any, int]]:
+def _next(stretch: KeysetStretch, begun: Place | None, wanted: int) -> list[Place]:
     """The first `wanted` of the stretch after the place `begun`."""
-    parts = [stretch.rows] if stretch.beside is None else [stretch.rows, stretch.beside]
-    found = [_first(stretch, _after(stretch, rows, *begun) if begun else rows, wanted) for rows in parts]
-    return found[0] if len(found) == 1 else sorted(chain(*found), reverse=stretch.down)[:wanted]
+    if stretch.ahead is not None and (known := stretch.ahead(begun, wanted)) is not None:
+        return known
+    found = _first(stretch, begun, wanted)
+    if not stretch.beside:
+        return found
+    behind = [place for place in stretch.beside if not begun or (place < begun if stretch.down else place > begun)]
+    return sorted([*found, *behind], reverse=stretch.down)[:wanted]
 
 
-def _first(stretch: KeysetStretch, rows: "QuerySet[Any, Any]", wanted: int) -> list[tuple[Any, int]]:
-    """The first `wanted` of these rows of a stretch.
+def _first(stretch: KeysetStretch, begun: Place | None, wanted: int) -> list[Place]:
+    """The first `wanted` of `rows` after the place `begun`.
 
     A broad query finds most of the first rows of an order, and the database cannot know that: it guesses how many runs have such a value
     from all columns together, and then reads every run to sort those that it finds. So a few rows are looked at first.
     """
-    sign = "-" if stretch.down else ""
-    ordered = rows.order_by(*dict.fromkeys((f"{sign}{stretch.key}", f"{sign}{stretch.at}")))
-    ordered = ordered.values_list(stretch.key, stretch.at)
+    ordered = stretch.after(begun)
     if stretch.found is None:
         return list(ordered[:wanted])
     near = list(ordered[:PEEK])
@@ -118,7 +129,7 @@ def _stretches(found: "QuerySet[Run]", order: RowOrder) -> Iterator[Callable[[],
     held = [column.attribute, *(["text"] if column.source == Source.CONFIG else [])]
     for attribute in held:
         yield lambda attribute=attribute: _of_values(found, column, attribute, down)  # type: ignore[misc]
-    yield lambda: _without(found, column, held)
+    yield lambda: without(found, column, held)
 
 
 def _on_runs(found: "QuerySet[Run]", name: str, down: bool) -> Iterator[Callable[[], KeysetStretch]]:
@@ -135,7 +146,8 @@ def _of_values(found: "QuerySet[Run]", column: Column, attribute: str, down: boo
     return KeysetStretch(rows, attribute, "run_id", down, found)
 
 
-def _without(found: "QuerySet[Run]", column: Column, held: list[str]) -> KeysetStretch:
+def without(found: "QuerySet[Run]", column: Column, held: list[str]) -> KeysetStretch:
+    """The runs that have no value in a column, the newest first."""
     given = Q(*((f"{attribute}__isnull", False) for attribute in held), _connector=Q.OR)
     having = RunValue.objects.filter(given, column_id=column.pk)
     return KeysetStretch(found.exclude(pk__in=having.values("run_id")), "pk", "pk", True)

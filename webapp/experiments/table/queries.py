@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
@@ -12,8 +12,9 @@ from webapp.core.problems import Invalid
 from ..models import Experiment, Run
 from ..runs import listing
 from . import columns, keyset
+from .among import Among
 from .columns import Column
-from .conditions import condition
+from .conditions import Condition, condition
 from .keyset import RowOrder
 from .language import QueryProblem
 from .models import RunChange, RunStar, RunTag, RunValue, RunView, RunViewChoice
@@ -70,11 +71,31 @@ def invalid_query(problem: QueryProblem) -> Invalid:
     return error
 
 
+@dataclass(frozen=True)
+class FoundRuns:
+    """The workspace's runs that a query finds; with `within`, only those with these ids."""
+
+    membership: Membership
+    condition: Condition
+    within: Collection[int] | None = None
+
+    def all(self) -> "QuerySet[Run]":
+        runs = self._meeting(self.condition.of())
+        return runs if self.within is None else runs.filter(pk__in=self.within)
+
+    def among(self, ids: Collection[int]) -> "QuerySet[Run]":
+        """The same, of the runs with these ids."""
+        wanted = set(ids) if self.within is None else set(ids).intersection(self.within)
+        return self._meeting(self.condition.of(wanted)).filter(Among("pk", wanted))
+
+    def _meeting(self, condition: Q) -> "QuerySet[Run]":
+        ours = Experiment.objects.filter(workspace_id=self.membership.workspace_id)
+        return Run.objects.filter(condition, experiment__in=ours.values("pk")).present()
+
+
 def find_runs(membership: Membership, query: str, within: Collection[int] | None = None) -> "QuerySet[Run]":
     """The workspace's runs that a query finds; with `within`, only those with these ids. Raises QueryProblem."""
-    ours = Experiment.objects.filter(workspace_id=membership.workspace_id)
-    runs = Run.objects.filter(condition(membership, query), experiment__in=ours.values("pk")).present()
-    return runs if within is None else runs.filter(pk__in=within)
+    return FoundRuns(membership, condition(membership, query), within).all()
 
 
 def page(

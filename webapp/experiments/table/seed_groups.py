@@ -5,20 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import (
-    Avg,
-    CharField,
-    Count,
-    F,
-    FilteredRelation,
-    Func,
-    Max,
-    Q,
-    QuerySet,
-    Value,
-    Window,
-)
-from django.db.models.functions import Cast, Coalesce, Concat, Greatest, Least
+from django.db.models import Count, F, FilteredRelation, Max, Q, QuerySet, Window
 
 from trainer.metrics.claims.verdict import mean_over_seeds
 from trainer.metrics.estimate import Estimate
@@ -27,19 +14,13 @@ from webapp.accounts.models import Membership
 from ..models import Run
 from . import columns, family_means, keyset, queries
 from .columns import Column
+from .computed_means import means
+from .conditions import condition
 from .family_means import StoredMeans
+from .family_order import Heads, Members, together
 from .keyset import KeysetStretch, RowOrder
-from .models import KIN
+from .models import KIN, FamilyMean, RunValue
 from .seeds import one_each
-
-NEAR = 20
-"""Runs for each row of a page, which are looked at before all runs of the query are grouped."""
-
-
-class OverRows(Func):
-    """An aggregate over rows that are aggregates themselves. Django allows it only as a function of a window."""
-
-    window_compatible = True
 
 
 @dataclass(frozen=True)
@@ -79,91 +60,89 @@ def page(
     limit: int = queries.PAGE,
     within: Collection[int] | None = None,
 ) -> queries.TablePage[FoldedRow]:
-    """A page like `queries.page`; the order uses the mean. A column without numbers has no mean: it orders by the newest run."""
+    """A page like `queries.page`; the order of a metric uses the mean, that of a config value the newest run of a row that has one."""
     order, shown, unknown = queries.resolved(membership, layout)
     if order.column.pk is None:
         order = RowOrder(columns.CREATED, order.down)
-    found = queries.find_runs(membership, layout.query, within).annotate(kin=KIN)
+    runs = queries.FoundRuns(membership, condition(membership, layout.query), within)
     named = columns.resolve(membership.workspace_id, ["seed"])["seed"]
     seed = named if isinstance(named, Column) else None
     everything = within is None and not layout.query.strip()
     stored = family_means.stored_means(membership.workspace_id, order.column) if everything else None
-    for runs in _near_then_all(found, order, cursor, limit):
-        newest, following = keyset.walk(_stretches(runs, order, seed, stored), order, cursor, limit)
-        if following:
-            break
-    rows = _rows(membership, found, newest, shown, seed)
+    newest, following = keyset.walk(_stretches(runs, order, seed, stored), order, cursor, limit)
+    rows = _rows(membership, runs, newest, shown, seed)
     return queries.TablePage(rows, following, order, shown, unknown)
 
 
-def _near_then_all(
-    found: "QuerySet[Any]", order: RowOrder, cursor: str | None, limit: int
-) -> "Iterator[QuerySet[Any]]":
-    """The runs among which the page is looked for, until it has a next one. Rows that have one of the newest runs come before all others, so if
-    the newest first come, a page of few runs needs no grouping of all."""
-    if order.down and order.column.pk is None:
-        after = keyset.decoded(cursor, order)[2]
-        before = found.filter(pk__lt=after) if cursor else found
-        near = before.order_by("-pk").values_list("pk", flat=True)[NEAR * limit : NEAR * limit + 1]
-        if (last := near.first()) is not None:
-            yield found.filter(pk__gte=last)
-    yield found
-
-
 def _stretches(
-    found: "QuerySet[Any]", order: RowOrder, seed: Column | None, stored: StoredMeans | None
+    runs: queries.FoundRuns, order: RowOrder, seed: Column | None, stored: StoredMeans | None
 ) -> Iterator[Callable[[], KeysetStretch]]:
+    found, members = _with_kin(runs.all()), _members(runs)
     families = found.order_by().values("experiment_id", "kin").annotate(newest=Max("pk"))
-    column, attribute = order.column, order.column.attribute
+    column, down = order.column, order.down
     if column.pk is None:
-        yield lambda: KeysetStretch(families, "newest", "newest", order.down)
+        newest = KeysetStretch(found, "pk", "pk", down)
+        yield lambda: KeysetStretch(families, "newest", "newest", down, ahead=Heads(newest, members).first)
         return
-    yield lambda: _by_mean(found, order, seed.pk if seed else None, stored)
-    given = Count("values", filter=Q(values__column_id=column.pk, **{f"values__{attribute}__isnull": False}))
-    yield lambda: KeysetStretch(families.annotate(given=given).filter(given=0), "newest", "newest", True)
+    held = [column.attribute]
+    if column.source == columns.Source.CONFIG:
+        held = ["number", "text"]
+        for attribute in held:
+            yield lambda attribute=attribute: _by_newest(runs, column, attribute, down)  # type: ignore[misc]
+    else:
+        yield lambda: _by_mean(found, order, seed, stored)
+    any_of = Q(*((f"values__{attribute}__isnull", False) for attribute in held), _connector=Q.OR)
+    given = Count("values", filter=any_of & Q(values__column_id=column.pk))
+    lacking = keyset.without(found, column, held)
+    rows = families.annotate(given=given).filter(given=0)
+    yield lambda: KeysetStretch(rows, "newest", "newest", True, ahead=Heads(lacking, members, given).first)
 
 
-def _by_mean(found: "QuerySet[Any]", order: RowOrder, seed: int | None, stored: StoredMeans | None) -> KeysetStretch:
+def _with_kin(runs: "QuerySet[Any]") -> "QuerySet[Any]":
+    return runs.annotate(kin=KIN)
+
+
+def _members(runs: queries.FoundRuns) -> Members:
+    return lambda ids: _with_kin(runs.among(ids))
+
+
+def _by_newest(runs: queries.FoundRuns, column: Column, attribute: str, down: bool) -> KeysetStretch:
+    """Rows by a value of the config, which their runs share: by that of the newest run that has one."""
+    given = Q(of_value__number__isnull=False) | Q(of_value__text__isnull=False)
+
+    def held(found: "QuerySet[Any]") -> "QuerySet[Any]":
+        of_value = FilteredRelation("values", condition=Q(values__column_id=column.pk))
+        return _with_kin(found).annotate(of_value=of_value).filter(given)
+
+    last = Window(Max("pk"), partition_by=[F("experiment_id"), F("kin")])
+    newest = held(runs.all()).annotate(last=last).filter(pk=F("last"))
+    values = RunValue.objects.filter(column_id=column.pk, **{f"{attribute}__isnull": False})
+    heads = Heads(KeysetStretch(values, attribute, "run_id", down), lambda ids: held(runs.among(ids)))
+    return KeysetStretch(values.filter(run_id__in=newest.values("pk")), attribute, "run_id", down, ahead=heads.first)
+
+
+def _by_mean(found: "QuerySet[Any]", order: RowOrder, seed: Column | None, stored: StoredMeans | None) -> KeysetStretch:
     """All rows by their means. What is `stored` is not computed again."""
     if stored is None:
-        return KeysetStretch(_means(found, order.column, seed), "mean", "newest", order.down)
-    changed = _means(stored.others(found), order.column, seed) if stored.changed else None
+        rows: QuerySet[Any] = FamilyMean.objects.annotate(mean=F("number")).none()
+        return KeysetStretch(rows, "mean", "newest", order.down, beside=means(found, order.column, seed))
+    changed = means(stored.others(found), order.column, seed) if stored.changed else ()
     return KeysetStretch(stored.of(order.column), "mean", "newest", order.down, beside=changed)
-
-
-def _means(found: "QuerySet[Any]", column: Column, seed: int | None) -> "QuerySet[Any]":
-    """For each row its `newest` run with a value and the `mean` that it shows: over seeds, of which each counts once (`one_each`). `seed`: the
-    column of seeds. The runs are joined with their values and read once; as a condition of the values, `found` would read them again."""
-    of_value = FilteredRelation("values", condition=Q(values__column_id=column.pk))
-    of_seed = FilteredRelation("values", condition=Q(values__column_id=seed))
-    alone = Concat(Value("run "), Cast("pk", CharField()))  # a run whose seed is not known counts by itself
-    held = found.annotate(of_value=of_value, of_seed=of_seed).filter(**{f"of_value__{column.attribute}__isnull": False})
-    each = held.annotate(seed=Coalesce(Cast("of_seed__number", CharField()), alone))
-    bounded = Greatest(Least(f"of_value__{column.attribute}", family_means.HUGE), -family_means.HUGE)
-    seeds = each.order_by().values("experiment_id", "kin", "seed").annotate(of=Avg(bounded), last=Max("pk"))
-    row = [F("experiment_id"), F("kin")]
-    means: QuerySet[Any] = seeds.annotate(
-        mean=Window(OverRows(F("of"), function="AVG"), partition_by=row),
-        newest=Window(OverRows(F("last"), function="MAX"), partition_by=row),
-    )
-    return means.filter(last=F("newest"))  # one line for each row
 
 
 def _rows(
     membership: Membership,
-    found: "QuerySet[Any]",
+    runs: queries.FoundRuns,
     newest: Sequence[int],
     shown: Sequence[Column],
     seed: Column | None,
 ) -> list[FoldedRow]:
     """The rows. `newest`: a run of each row. The other runs of a row are those that the query finds as well."""
-    of = found.filter(pk__in=newest).values("experiment_id", "kin")
-    wanted = {(row["experiment_id"], row["kin"]) for row in of}
-    kin = found.filter(experiment__in={each for each, _ in wanted}, kin__in={each for _, each in wanted})
+    kin = _with_kin(runs.among(together(newest)))
     members: dict[tuple[int, str], list[tuple[int, str]]] = {}
     for experiment, name, pk, state in kin.order_by("pk").values_list("experiment_id", "kin", "pk", "state"):
         members.setdefault((experiment, name), []).append((pk, state))
-    by_run = {pk: key for key, runs in members.items() for pk, _ in runs}
+    by_run = {pk: key for key, held in members.items() for pk, _ in held}
     everyone = list(by_run)
     asked = [*shown, seed] if seed else list(shown)
     values = queries.values_of(everyone, asked)

@@ -1,4 +1,5 @@
-"""Stored means order folded rows exactly as means that are computed for the page, whatever has happened to the runs, and whenever a worker last looked."""
+"""Stored means, and the first runs of an order, give folded rows exactly the order of all runs in groups, whatever has happened to the runs, and
+whenever a worker last looked."""
 
 import random
 import sys
@@ -13,14 +14,16 @@ from django.utils import timezone
 from tests.webapp.experiments.table.conftest import run_maker
 from webapp.experiments import table_facts
 from webapp.experiments.models import Experiment, FamilyChange, FamilyMean, Run, RunValue
-from webapp.experiments.table import columns, family_means, seed_groups
+from webapp.experiments.table import columns, computed_means, family_means, family_order, seed_groups
 from webapp.experiments.table.columns import Column
 from webapp.experiments.table.queries import Layout
 from webapp.tracking.models import LoggedRun
 from workers.runs import keep_means
 
 pytestmark = pytest.mark.django_db
-SORTS = ("-eval/score", "eval/score", "max(eval/score)", "-min(eval/score)", "-took", "-config.optim.lr")
+SORTS = ("-eval/score", "eval/score", "max(eval/score)", "-min(eval/score)", "-took", "-config.optim.lr", "config.optim.lr",
+         "config.seed", "-created", "created", "config.optim.optimizer")  # fmt: skip
+QUERIES = ("", "", "is:any", "seed:0,1", "eval/score>-0.5", "-config.optim.lr<1e-4", "has:took", "eval/score>5")
 NAN = float("nan")
 
 
@@ -35,8 +38,10 @@ def walked(membership, sort: str, limit: int, **more) -> list[tuple[int, ...]]:
 
 
 def computed(monkeypatch, *args, **more) -> list[tuple[int, ...]]:
+    """All runs are grouped for each page."""
     with monkeypatch.context() as patch:
         patch.setattr(family_means, "stored_means", lambda *_: None)
+        patch.setattr(family_order.Heads, "first", lambda *_: None)
         return walked(*args, **more)
 
 
@@ -48,11 +53,11 @@ def score_of(team) -> Column:
 
 def not_kept(monkeypatch) -> None:
     """From now on nothing computes a mean for a page."""
-    monkeypatch.setattr(seed_groups, "_means", lambda *_: pytest.fail("a mean was computed"))
+    monkeypatch.setattr(seed_groups, "means", lambda *_: pytest.fail("a mean was computed"))
 
 
 class Happenings:
-    """Changes of runs, drawn at random. Scores are eighths, so that sums do not depend on the order of their terms."""
+    """Changes of runs, drawn at random. Some scores are thirds and sevenths, whose sums depend on the order of their terms."""
 
     def __init__(self, make, draw: random.Random) -> None:
         self._make, self._draw, self._numbers = make, draw, count()
@@ -67,7 +72,7 @@ class Happenings:
         return self._draw.choice(list(Run.objects.order_by("pk")) or [None])
 
     def _score(self) -> float:
-        return NAN if self._draw.random() < 0.2 else self._draw.randrange(-8, 9) / 8
+        return NAN if self._draw.random() < 0.2 else self._draw.randrange(-8, 9) / self._draw.choice([3, 7, 8])
 
     def _set(self, **values) -> None:
         if run := self._run():
@@ -143,10 +148,12 @@ def test_the_order_is_that_of_means_that_are_computed_now(launch, team, monkeypa
         if draw.random() < 0.3:
             monkeypatch.setattr(family_means, "AT_ONCE", draw.randrange(1, 4))
             family_means.keep_oldest()
+        monkeypatch.setattr(family_order, "NEAR", draw.choice([(1,), (1, 3), (4, 20)]))
+        monkeypatch.setattr(computed_means, "FEW", draw.choice([0, 5000]))
         for sort in draw.sample(SORTS, 2):
-            limit = draw.choice([1, 2, 50])
-            expected = computed(monkeypatch, team.researcher, sort, limit)
-            assert walked(team.researcher, sort, limit) == expected, sort
+            limit, query = draw.choice([1, 2, 50]), draw.choice(QUERIES)
+            expected = computed(monkeypatch, team.researcher, sort, limit, query=query)
+            assert walked(team.researcher, sort, limit, query=query) == expected, (sort, query)
     keep_means()
     assert not FamilyChange.objects.exists()
     for sort in SORTS:

@@ -3,7 +3,7 @@
 import pytest
 
 from webapp.experiments.models import Run
-from webapp.experiments.table import queries, seed_groups
+from webapp.experiments.table import family_order, queries, seed_groups
 from webapp.experiments.table.queries import Layout
 
 pytestmark = pytest.mark.django_db
@@ -49,9 +49,11 @@ def test_the_newest_rows_are_found_among_few_runs_if_these_have_a_page_of_them(s
     """The rows of a page may have more runs than are looked at first, and a row's newest run may be on an earlier page than its others."""
     make("a9", seed=9, lr=1e-5)
     make("d", seed=0, lr=1e-2)
-    monkeypatch.setattr(seed_groups, "NEAR", near)
+    monkeypatch.setattr(family_order, "NEAR", (near,))
     for limit in (1, 2, 3, 50):
-        assert walked(team.researcher, "-created", limit) == [("d", 1), ("a9", 4), ("c", 1), ("b1", 2)]
+        newest = [("d", 1), ("a9", 4), ("c", 1), ("b1", 2)]
+        assert walked(team.researcher, "-created", limit) == newest
+        assert walked(team.researcher, "created", limit) == newest[::-1]
 
 
 def test_mean_and_interval_are_those_of_students_t(six, team):
