@@ -246,7 +246,9 @@ def data_problems(
 ) -> Iterator[FieldProblem]:
     """Problems of the config with data of these counts and labels, which are called `named`."""
     wanted = config.evaluation.max_examples if config else 0
-    yield from fitting.problems(fitting.fit(recipe, counts, config), named, wanted)
+    # else the config decides what it needs, and it cannot be read
+    if config or recipe.schema.needs is RecipeConfig.needs:
+        yield from fitting.problems(fitting.fit(recipe, counts, config), named, wanted)
     if config:
         yield from config.data_problems(counts)
         yield from config.label_problems(labels)

@@ -162,6 +162,18 @@ def test_data_that_a_recipe_cannot_use(launch, team, make, recipe, path, words):
     assert words in said
 
 
+def test_a_config_that_cannot_be_read_says_nothing_about_the_data_that_its_reward_needs(launch, team):
+    """It may name a reward model, and then prompts without rubrics are enough."""
+    make_version(team.owner, name="plain", rubrics=False)
+    given = {"config": {"steps": 4, "rollout": {"group": 4}}, "dataset": checks.DatasetChoice(name="plain")}
+    with pytest.raises(ConfigInvalid) as caught:
+        launch(recipe="policy", **given)
+    assert [each.path for each in caught.value.problems] == ["rollout.group"]
+    with pytest.raises(ConfigInvalid) as caught:
+        launch(recipe="dpo", config={"stepz": 4}, dataset=given["dataset"])
+    assert [each.path for each in caught.value.problems] == ["stepz", "dataset"], "every config of it needs pairs"
+
+
 # A judge without an endpoint, and other judges that a reward cannot ask
 
 
