@@ -1,6 +1,7 @@
 """The people of a project, and the links that let others in."""
 
 import secrets
+from collections.abc import Iterable
 from datetime import timedelta
 
 from django.db import transaction
@@ -30,6 +31,12 @@ def add_participant(membership: Membership, project: Project, user: User) -> Par
     if created:
         audit.record(membership, membership.user, "project.participant_added", project, user=user.pk)
     return row
+
+
+@transaction.atomic
+def add_participants(membership: Membership, project: Project, users: Iterable[User]) -> list[User]:
+    """Lets all of them work in the project, or none: raises Invalid if one is not a member."""
+    return [add_participant(membership, project, user).user for user in users]
 
 
 @transaction.atomic

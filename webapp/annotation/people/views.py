@@ -110,10 +110,13 @@ def _listed(given: QueryDict, everybody: list[persons.Person], named: bool) -> d
 def participant_add(request: HttpRequest, project_id: int) -> HttpResponseBase:
     membership = require(request)
     project = access.project_write(membership, project_id)
-    user = _user(request.POST.get("user", ""))
+    chosen = request.POST.getlist("user")
+    if not chosen:
+        messages.error(request, "Choose the members to add.")
     try:
-        services.add_participant(membership, project, user)
-        messages.success(request, f"{user} takes part.")
+        added = services.add_participants(membership, project, [_user(each) for each in chosen])
+        if added:
+            messages.success(request, f"{', '.join(map(str, added))} {'takes' if len(added) == 1 else 'take'} part.")
     except Problem as problem:
         messages.error(request, problem.message)
     return redirect("project_people", project_id)

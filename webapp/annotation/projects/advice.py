@@ -9,7 +9,7 @@ from django.utils import timezone
 from webapp.accounts.models import Membership, Role
 
 from ..models import Comment, Project
-from ..people.queries import Person
+from ..people.queries import Person, candidates
 from ..queries import Progress
 from ..review.queries import undecided
 from ..tasks.order import SUGGESTED
@@ -56,7 +56,7 @@ def _of_the_queue(project: Project, far: Progress, working: list[Person]) -> lis
     if project.state != State.OPEN or far.seats_done >= far.seats:
         return []
     if not working:
-        return [Advice("Nobody works here yet", "Invite people with a link.", _at("project_people", project))]
+        return [Advice("Nobody works here yet", _whom_to_add(project), _at("project_people", project))]
     told = []
     if len(working) < project.overlap:
         text = f"Each task needs {project.overlap} different people; {len(working)} can work. No task will be complete."
@@ -74,6 +74,13 @@ def _of_the_queue(project: Project, far: Progress, working: list[Person]) -> lis
         href = _at("project_suggestions" if judged else "project_settings", project)
         told.append(Advice("No model's view", text, href, "info", icon="scale"))
     return told
+
+
+def _whom_to_add(project: Project) -> str:
+    if not (count := sum(each.role == Role.ANNOTATOR for each in candidates(project))):
+        return "Invite people with a link."
+    who = "1 annotator of the workspace does" if count == 1 else f"{count} annotators of the workspace do"
+    return f"{who} not take part. Add them, or invite others with a link."
 
 
 def _of_people(project: Project, people: list[Person], named: bool) -> list[Advice]:

@@ -375,3 +375,18 @@ def test_the_newest_answer_is_a_projects_own(team, busy):
     assert newest_answer(other) == 0
     theirs = say(team.annotator, other, other.tasks.first(), prefers(1))
     assert (newest_answer(project), newest_answer(other)) == (mine.pk, theirs.pk)
+
+
+def test_several_members_are_added_at_once_or_none(team, make_project):
+    project = make_project()
+    page, client = f"/projects/{project.pk}/people", browser(team.researcher)
+    before = set(Participant.objects.filter(project=project).values_list("user", flat=True))
+    chosen = [each for each in (team.owner, team.researcher, team.reviewer) if each.user_id not in before]
+    users = [each.user_id for each in chosen]
+    assert len(users) > 1 and all(f'name="user" value="{each}"' in client.get(page).content.decode() for each in users)
+    client.post(f"{page}/add", {"user": [*users, team.outsider.user_id]})
+    assert set(Participant.objects.filter(project=project).values_list("user", flat=True)) == before
+    said = client.post(f"{page}/add", {"user": users}, follow=True).content.decode()
+    assert set(Participant.objects.filter(project=project).values_list("user", flat=True)) == before | set(users)
+    assert ", ".join(str(each.user) for each in chosen) + " take part." in said
+    assert "Choose the members to add." in client.post(f"{page}/add", {}, follow=True).content.decode()

@@ -133,4 +133,7 @@ def test_guidelines_and_progress(api, team, version):
     assert [each["number"] for each in api.get(f"{address}/guidelines").json()["items"]] == [2, 1]
     found = api.get(f"{address}/progress").json()
     assert (found["per_day"], found["finish"], found["open_now"]) == (None, None, 0)
-    assert found["warnings"] == ["Nobody works here yet: Invite people with a link."]
+    (told,) = found["warnings"]
+    assert told == (
+        "Nobody works here yet: 1 annotator of the workspace does not take part. Add them, or invite others with a link."
+    )
