@@ -54,7 +54,10 @@ def load() -> None:
     from django.urls import get_resolver
 
     from tests.pages import compile_templates
+    from trainer.config import RECIPES as trainings
     from webapp.api import api
+    from webapp.core.forms.model_schemas import schema_of
+    from webapp.evaluation.recipes import RECIPES as evaluations
 
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
@@ -64,6 +67,8 @@ def load() -> None:
     api.get_openapi_schema()
     import_module("webapp.identity.scim.views")  # at the first request of a directory
     compile_templates()
+    for recipe in (*trainings.values(), *evaluations.values()):
+        schema_of(recipe.schema)  # of its forms
     MigrationLoader(None)
     assert connection.connection is None
     gc.collect()

@@ -7,6 +7,7 @@ than hash tables of Python objects, so that a million examples need 64 signature
 
 import zlib
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -77,13 +78,20 @@ def _content(tokens: list[str]) -> int:
 
 def signature(tokens: list[str]) -> Signatures:
     """WORDS minima over the shingles of the tokens; a text shorter than a shingle is one."""
-    from datasketch import MinHash  # it imports half of scipy, which only a search for duplicates needs
-
     count = max(1, len(tokens) - SHINGLE + 1)
     shingles = {" ".join(tokens[at : at + SHINGLE]).encode() for at in range(count)}
-    made = next(iter(MinHash.generator([shingles], num_perm=WORDS, hashfunc=zlib.crc32)))
+    made = _empty().copy()
+    made.update_batch(shingles)
     found: Signatures = made.hashvalues.astype(np.uint32)
     return found
+
+
+@cache
+def _empty() -> Any:
+    """The signature of nothing. To draw its random numbers again would take longer than to sign a text."""
+    from datasketch import MinHash  # it imports half of scipy, which only a search for duplicates needs
+
+    return MinHash(num_perm=WORDS, hashfunc=zlib.crc32)
 
 
 def pairs(signatures: Signatures, contents: NDArray[np.uint64], threshold: float) -> Iterator[tuple[int, int, float]]:
