@@ -273,14 +273,15 @@ def prioritise(membership: Membership, run: Run, priority: Priority) -> Run:
     return run
 
 
+@unless_deleted
 def delete(membership: Membership, run: Run) -> None:
     """Erases a draft, or a run that is over, with all it recorded, its folder and the models in it.
 
     Raises Conflict while it may still write, or while something else rests on one of its models or checkpoints.
     """
     with transaction.atomic():
-        row = Run.objects.select_for_update().filter(id=run.id, state__in=OVER | {State.DRAFT}).first()
-        if row is None:
+        row = Run.objects.select_for_update().get(id=run.id)
+        if row.state not in OVER | {State.DRAFT}:
             raise Conflict("Stop the run first: only runs that are over can be deleted.", code="still_running")
         if starting_points.awaiting(row).exists():
             raise Conflict("Another run continues from its checkpoint and has not copied it yet.", code="in_use")

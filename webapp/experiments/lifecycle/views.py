@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
@@ -206,5 +206,8 @@ def run_delete(request: HttpRequest, run_id: int) -> HttpResponseBase:
     except Problem as problem:
         messages.error(request, problem.message)
         return redirect("run", run_id)
+    except Http404:
+        messages.info(request, f"Somebody has already deleted {title}.")
+        return redirect("runs")
     messages.success(request, f"Deleted {title}.")
     return redirect("runs")

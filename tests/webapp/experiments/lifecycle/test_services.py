@@ -15,6 +15,7 @@ from tests.webapp.webhooks.hooks import announced_events, listen
 from trainer.config import ConfigInvalid
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
+from webapp.experiments import access
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launch_services
 from webapp.experiments.lifecycle import early_stop, schedule, spending, states, time_limit, token_limit, tokens
@@ -189,6 +190,7 @@ def changes(team, run):
         "resume": lambda: lifecycle.resume(member, run),
         "extend": lambda: lifecycle.extend(member, run, 50),
         "rename": lambda: lifecycle.rename(member, run, "x"),
+        "delete": lambda: lifecycle.delete(member, run),
         "priority": lambda: lifecycle.prioritise(member, run, Run.Priority.HIGH),
         "time": lambda: time_limit.change(member, run, timedelta(hours=1), now),
         "tokens": lambda: token_limit.change(member, run, 10),
@@ -210,6 +212,16 @@ def test_a_run_that_somebody_deletes_meanwhile_is_not_there(run, team, pressed, 
         stale.state = "running"
     with pytest.raises(Http404):
         changes(team, stale)[pressed]()
+
+
+def test_of_two_who_delete_a_run_the_second_is_told_on_the_list(run, team, as_researcher, monkeypatch):
+    lifecycle.stop(team.researcher, run)
+    stale = fresh(run)
+    lifecycle.delete(team.owner, fresh(run))
+    monkeypatch.setattr(access, "run_write", lambda membership, run_id: stale)
+    answer = as_researcher.post(f"/runs/{run.pk}/delete")
+    assert answer.headers["Location"] == "/experiments"
+    assert f"Somebody has already deleted {stale}." in as_researcher.get("/experiments").content.decode()
 
 
 @pytest.mark.django_db(transaction=True)
