@@ -5,6 +5,7 @@ from errno import ENOSPC
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError
+from django.utils.html import strip_tags
 
 from tests.pages import page_html
 from tests.team import browser
@@ -243,3 +244,23 @@ def test_both_bad_and_cannot_assess_are_told_apart(import_rows, as_researcher):
         "none": [],
         "better": [],
     }
+
+
+@pytest.mark.parametrize(
+    ("strengths", "listed", "on_its_page"),
+    [
+        ([-2], "first by 2", "a is better than b by 2 of 3"),
+        ([3, 2], "second by 2.5", "b is better than a by 3 of 3"),
+        ([0], "tie", "a and b are equal"),
+    ],
+)
+def test_how_much_better_a_response_is_is_told_without_a_sign(
+    import_rows, as_researcher, strengths, listed, on_its_page
+):
+    judged = [{"a": "a", "b": "b", "strength": each, "rater": f"r{each}"} for each in strengths]
+    rows = [row("e1", responses=[{"id": "a", "text": "x"}, {"id": "b", "text": "y"}], preferences=judged)]
+    version = import_rows(rows, format="touchstone").version
+    words = lambda url: " ".join(strip_tags(as_researcher.get(url).content.decode()).split())  # noqa: E731
+    shown = words(f"/datasets/{version.dataset_id}/versions/1")
+    assert f" {listed} 2 " in shown, "the label, before the number of responses"
+    assert on_its_page in words(f"/examples/{Example.objects.get().pk}")
