@@ -1,8 +1,10 @@
 """The runs that a block is about, for its reader: by numbers, a query or a saved view."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from webapp.experiments import recipe_metrics
 from webapp.experiments.table import comparing, queries
 from webapp.experiments.table.language import QueryProblem
 
@@ -11,6 +13,7 @@ from .access import ReportReader
 from .language import ReportBlock
 
 MOST_NAMED = 10  # runs that are not there, by number
+ASKED_FOR_RESULT = 50  # of the block's runs: enough to know what such runs measure
 SOME_GONE = "Some of these runs were deleted, or are not shared."
 
 
@@ -42,6 +45,17 @@ def block_runs(reader: ReportReader, block: ReportBlock) -> BlockRuns:
     if len(ids) > comparing.MOST_RUNS:
         raise NothingToShow(f"The query finds more than {comparing.MOST_RUNS:,} runs. Narrow it: {query}")
     return BlockRuns(ids, {"q": query})
+
+
+def result_metric(reader: ReportReader, block: ReportBlock) -> str:
+    """The key of the result that most of its runs have measured; empty if none has, or if there is no such run."""
+    try:
+        ids = block_runs(reader, block).ids[:ASKED_FOR_RESULT]
+    except NothingToShow:
+        return ""
+    rows = reader.runs.filter(pk__in=ids).select_related(None).only("recipe", "summary", "step", "start_step")
+    found = [each.metric.key for each in map(recipe_metrics.result, rows) if each.metric and each.last is not None]
+    return Counter(found).most_common(1)[0][0] if found else ""
 
 
 def asked(reader: ReportReader, block: ReportBlock) -> str:

@@ -15,13 +15,14 @@ from webapp.core.problems import Invalid, Problem
 from webapp.core.requests.numbers import whole_number
 from webapp.core.text.text_diff import DiffLine, lines
 
-from . import access, block_contents, export, language, queries, services
+from . import access, block_contents, export, language, queries, services, sources
 from .access import ReportReader
 from .models import ReportPage, ReportPageVersion
 
 PAGE = 50
 VERSIONS = 30  # on one page of the history
 MOST_OFFERED = 500  # experiments and projects in a list to choose from
+USUAL = "eval/rubric_score"
 SAMPLE = """## What we asked
 
 
@@ -236,9 +237,16 @@ def _whole(text: ReportPageVersion | ReportForm) -> str:
 def _begun(request: HttpRequest) -> str:
     query, ids = request.GET.get("q", ""), ",".join(request.GET.getlist("ids"))
     runs = f"runs: {ids}" if ids else f"query: {query or 'state:finished'}"
-    metric = request.GET.get("metric") or "eval/rubric_score"
-    band = "\nband: range" if request.GET.get("band") == "range" else ""
-    return SAMPLE.format(metric=metric, runs=" ".join(runs.replace("\0", "").split()), band=band)
+    given = {"runs": " ".join(runs.replace("\0", "").split())}
+    given["band"] = "\nband: range" if request.GET.get("band") == "range" else ""
+    metric = request.GET.get("metric") or _measured(request, SAMPLE.format(metric=USUAL, **given)) or USUAL
+    return SAMPLE.format(metric=metric, **given)
+
+
+def _measured(request: HttpRequest, text: str) -> str:
+    """The result of the runs of the first block; empty if they have none, or if the block cannot be read."""
+    block = next(each for each in language.pieces(text) if isinstance(each, language.ReportBlock))
+    return "" if block.problems else sources.result_metric(ReportReader(require(request)), block)
 
 
 def _sent(request: HttpRequest) -> ReportForm:

@@ -124,7 +124,20 @@ def test_the_list_has_an_empty_state_and_the_archive_a_way_back(team):
 
 def test_the_page_compare_begins_a_report_of_its_runs(team):
     html = browser(team.researcher).get("/reports/new?ids=3,4").content.decode()
-    assert "runs: 3,4" in html
+    assert "runs: 3,4" in html and "metric: eval/rubric_score" in html
+
+
+def test_a_report_begins_with_a_chart_of_what_its_runs_have_measured(team, seeds):
+    """A run with a reward model has no score of rubrics, so a chart of that would be empty."""
+    page, ids = browser(team.researcher), ",".join(str(each.pk) for each in seeds)
+    for each in seeds:
+        each.summary = {"eval/reward": 0.4, "reward/mean": 0.5}
+        each.save()
+    for asked in (f"ids={ids}", f"q=run:{ids}"):
+        html = page.get(f"/reports/new?{asked}").content.decode()
+        assert "metric: eval/reward" in html
+    assert "metric: eval/rubric_score" in page.get("/reports/new?q=((").content.decode()
+    assert "metric: policy/kl" in page.get(f"/reports/new?ids={ids}&metric=policy/kl").content.decode()
 
 
 def test_a_change_that_is_refused_in_one_field_saves_nothing_of_the_others(team, report):
