@@ -74,9 +74,11 @@ def project_new(request: HttpRequest) -> HttpResponseBase:
 @never_cache
 @require_GET
 def project(request: HttpRequest, project_id: int) -> HttpResponseBase:
-    """The project's progress, pace, people, and what needs attention."""
+    """The project's progress, pace, people, and what needs attention. htmx asks whether the tasks are there, and then loads the page again."""
     membership = require(request)
     row = access.project_read(membership, project_id)
+    if request.headers.get("HX-Request"):
+        return HttpResponse(status=204, headers={"HX-Refresh": "true"} if row.tasks_made else {})
     context = page_context.context(membership, row, "overview")
     refresh.freshen(row)
     people = persons.people(row)

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.http import HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -521,6 +522,22 @@ class TestTheStartPage:
 
     def test_proposes_a_project_where_there_is_data_and_none(self, as_researcher, version):
         assert "Ask people about a dataset" in [step.title for step in as_researcher.get("/").context["steps"]]
+
+
+def test_the_overview_waits_for_the_tasks_and_then_loads_itself_again(as_researcher, project):
+    def asked() -> HttpResponse:
+        return as_researcher.get(address, headers={"HX-Request": "true"})
+
+    address, words = f"/projects/{project.pk}", "The tasks are being made"
+    Task.objects.all().delete()
+    Project.objects.update(tasks_made=False)
+    for page in (address, f"{address}/tasks"):
+        html = as_researcher.get(page).content.decode()
+        assert words in html and f'hx-get="{address}"' in html
+    assert (asked().status_code, asked().headers.get("HX-Refresh")) == (204, None)
+    Project.objects.update(tasks_made=True)
+    assert (asked().status_code, asked().headers.get("HX-Refresh")) == (204, "true")
+    assert words not in as_researcher.get(address).content.decode()
 
 
 def test_the_overview_warns_of_what_keeps_tasks_from_being_complete(team, as_researcher, project):
