@@ -112,3 +112,12 @@ def test_somebody_signed_in_goes_on_from_a_page_that_is_not_there_or_closed(as_r
         assert ('href="/datasets"' in page) == (status == 404)  # an annotator's navigation stays an annotator's
     stranger = client.get("/nowhere").content.decode()
     assert "Nothing here" in stranger and 'class="rail"' not in stranger
+
+
+def test_a_slash_at_the_end_of_an_address_leads_to_the_page_without_it(client, team, as_researcher):
+    led = as_researcher.get("/runs/compare/?q=tag:a&band=range")
+    assert (led.status_code, led["Location"]) == (302, "/runs/compare?q=tag:a&band=range")
+    assert client.get("/datasets/")["Location"] == "/datasets"
+    for other in ("/nowhere/", "//evil.example/", "//datasets/", "/datasets/0/versions/0/nowhere/"):
+        assert as_researcher.get("/", PATH_INFO=other).status_code == 404
+    assert as_researcher.post("/datasets/").status_code == 404

@@ -9,8 +9,9 @@ from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
+from django.urls import is_valid_path
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
@@ -85,7 +86,17 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if meant := _without_slash(request):
+        return redirect(meant)
     return _inside(request, 404, "Nothing here", "The page does not exist, or you may not see it.")
+
+
+def _without_slash(request: HttpRequest) -> str:
+    """The page that an address with a slash at its end means; empty if there is none."""
+    path = request.path.rstrip("/")
+    if request.method not in ("GET", "HEAD") or path == request.path or not is_valid_path(path):
+        return ""
+    return f"{path}?{query}" if (query := request.META.get("QUERY_STRING", "")) else path
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
