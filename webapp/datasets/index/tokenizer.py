@@ -54,7 +54,7 @@ def terms(text: str) -> list[tuple[str, bool]]:
     """The words of a search: each word that must be there, and whether it may continue. Empty: nothing to find."""
     found: list[tuple[str, bool]] = []
     for word in _cut(text[:1000]):
-        if UNSPACED.fullmatch(word) and len(word) > 1:
+        if len(word) > 1 and _is_unspaced(word):
             found += [(word[i : i + 2], False) for i in range(len(word) - 1)]
         else:
             found.append((word[:MAX_WORD], True))
@@ -65,28 +65,30 @@ def tokens(text: str) -> list[str]:
     """The folded words in their order, pairs of characters if a script has no spaces: for comparing texts."""
     found: list[str] = []
     for word in _cut(text[:MAX_CHARACTERS]):
-        found += [word[i : i + 2] for i in range(len(word) - 1)] or [word] if UNSPACED.fullmatch(word) else [word]
+        found += [word[i : i + 2] for i in range(len(word) - 1)] or [word] if _is_unspaced(word) else [word]
     return found
 
 
 def _words(text: str) -> set[str]:
-    found: set[str] = set()
-    for word in _cut(text):
-        if UNSPACED.fullmatch(word):
-            found.update(
-                word[i : i + 2] for i in range(len(word))
-            )  # the last character alone, so that its prefix is found
-        else:
-            found.add(word)
+    found = set(_cut(text))
+    runs = [word for word in found if _is_unspaced(word)]
+    found.difference_update(runs)
+    for run in runs:
+        found.update(run[i : i + 2] for i in range(len(run)))  # the last character alone, so that its prefix is found
     return found
 
 
 def _cut(text: str) -> list[str]:
     """The folded words. Runs of scripts without spaces are separated from the letters around them."""
     folded = unicodedata.normalize("NFKD", text.casefold())
-    folded = "".join(letter for letter in folded if not _is_accent(letter))
+    for accent in filter(_is_accent, set(folded)):  # a text has few different letters
+        folded = folded.replace(accent, "")
     folded = UNSPACED.sub(lambda run: f" {run[0]} ", unicodedata.normalize("NFC", folded))
     return WORDS.findall(folded)
+
+
+def _is_unspaced(word: str) -> bool:
+    return word >= "\u3005" and UNSPACED.fullmatch(word) is not None
 
 
 def _is_accent(letter: str) -> bool:
