@@ -48,10 +48,11 @@ def encode_turns(
     learnt: list[int] = []
     ids: list[int] = []
     done = 0
-    whole = _rendered(tokenizer, conversation[: max(learn, default=-1) + 1], opened=False)
+    last_turn = max(learn, default=-1)
+    whole = _rendered(tokenizer, conversation[: last_turn + 1], opened=False)
     for turn in sorted(learn):
         opening = _rendered(tokenizer, conversation[:turn], opened=True)
-        closing = _rendered(tokenizer, conversation[: turn + 1], opened=False)
+        closing = whole if turn == last_turn else _rendered(tokenizer, conversation[: turn + 1], opened=False)
         if not (closing.startswith(opening) and whole.startswith(closing) and len(opening) >= done):
             raise TurnsUnfit("the model's chat template writes earlier turns differently once others follow")
         tokens += _ids(tokenizer, whole[done : len(opening)])

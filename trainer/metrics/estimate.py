@@ -47,7 +47,7 @@ class Estimate:
 
 def numbers(values: Iterable[float | bool | None]) -> Floats:
     """The values as floats, NaN if one is missing."""
-    return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+    return np.array(list(values), dtype=np.float64)  # None becomes NaN
 
 
 def undefined_estimate(reason: str, n: int = 0, missing: int = 0) -> Estimate:
