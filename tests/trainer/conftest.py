@@ -25,6 +25,14 @@ def tiny_model(tiny_dir: Path) -> Any:
     return load_model(tiny_dir)
 
 
+@pytest.fixture(scope="session")
+def tiny_tokenizer(tiny_dir: Path) -> Any:
+    """Its tokenizer, which no test changes. Runs that train together share one, too."""
+    from trainer.inference.models import load_tokenizer
+
+    return load_tokenizer(tiny_dir)
+
+
 def contains(letter: str, points: float, name: str) -> Criterion:
     verifier = VerifierSpec(name="must_contain", args={"texts": [letter], "match": "any"})
     return Criterion(id=name, text=f"Uses the letter {letter}", points=points, verifier=verifier)

@@ -109,11 +109,10 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def make_loop(
-    tiny_dir: Path, tiny_model: Any, examples: list[Example], examples_file: Path, tmp_path: Path
+    tiny_dir: Path, tiny_model: Any, tiny_tokenizer: Any, examples: list[Example], examples_file: Path, tmp_path: Path
 ) -> Iterator[Callable[..., Any]]:
     """A session. The parts of its stage can be replaced before it runs."""
     from trainer.inference.local import LocalSampler
-    from trainer.inference.models import load_tokenizer
     from trainer.loops.learner.learner import Learner
     from trainer.loops.policy.parts import Parts
     from trainer.loops.prompts.data import prepare_prompts
@@ -124,13 +123,12 @@ def make_loop(
     made: list[Session] = []
 
     def make(config: PolicyConfig, run_dir: Path = tmp_path / "run", collector: Any = None) -> Session:
-        tokenizer = load_tokenizer(tiny_dir)
-        prompts = prepare_prompts(examples, tokenizer, config)
+        prompts = prepare_prompts(examples, tiny_tokenizer, config)
         learner = Learner(deepcopy(tiny_model), config)
-        sampler = LocalSampler(deepcopy(tiny_model), tokenizer)
+        sampler = LocalSampler(deepcopy(tiny_model), tiny_tokenizer)
         monitor = RunMonitor(Spool(run_dir / "events.jsonl"))
         job = job_of(config, examples_file, tiny_dir, run_dir, monitor)
-        parts = Parts(config, prompts, tokenizer, sampler, learner, run_dir, tiny_dir)
+        parts = Parts(config, prompts, tiny_tokenizer, sampler, learner, run_dir, tiny_dir)
         stage = PolicyStage(parts, collector(job)) if collector else PolicyStage(parts)
         made.append(Session(job, stage))
         return made[-1]
