@@ -102,9 +102,14 @@ def _failed_runs(failed: QuerySet[Run]) -> list[AttentionItem]:
         text = f"The last is {_named(rows[0])}: {_reason(rows[0])}"
         return [AttentionItem("bad", f"{counted(failed.count(), 'runs')} failed", text, href, icon="circle-x")]
     return [
-        AttentionItem("bad", f"{_named(run)} failed", _reason(run), _at("run_tab", run.pk, "log"), icon="circle-x")
+        AttentionItem("bad", f"{_named(run)} failed", _reason(run), _where_it_says_why(run), icon="circle-x")
         for run in rows
     ]
+
+
+def _where_it_says_why(run: Run) -> str:
+    """The log of the run, or the page of a run that another program logs here, which has no log."""
+    return _at("run", run.pk) if run.is_logged else _at("run_tab", run.pk, "log")
 
 
 def _waiting(rows: QuerySet[Evaluation]) -> list[AttentionItem]:
@@ -149,7 +154,8 @@ def _reason(row: Any) -> str:
     fields = ("state_reason", "problem", "error", "reason")
     said = next((text for field in fields if (text := getattr(row, field, ""))), "")
     first = str(said).strip().partition("\n")[0]
-    return shortened(first, MOST_WORDS) or "The reason is not known; its page has the log."
+    log = "" if getattr(row, "is_logged", False) else "; its page has the log"
+    return shortened(first, MOST_WORDS) or f"The reason is not known{log}."
 
 
 def _refused_steps(rows: QuerySet[ChainStep]) -> list[AttentionItem]:

@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +20,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
+from . import last_words
 from .artifact import Artifact as Artifact
 from .artifact import Table as Table
 from .distributions import Histogram as Histogram
@@ -152,6 +152,7 @@ class Run:
         added to a past step."""
         if self._ended:
             raise UsageError("This run is finished.")
+        last_words.goes_on()
         with self._lock:
             if step is not None and step < self.step:
                 logger.warning("step %d is not logged: the run is already at step %d", step, self.step)
@@ -275,6 +276,10 @@ class Run:
 
     def finish(self, exit_code: int | None = None, **_: Any) -> None:
         """Sends the rest and ends the run. What the server has not accepted within a minute waits on disk for `touchstone sync`."""
+        self._end(last_words.of_status(exit_code))
+
+    def _end(self, why: str) -> None:
+        """`why` it failed; empty: it has finished."""
         if self._ended:
             return
         with self._lock:
@@ -282,7 +287,9 @@ class Run:
                 self._commit()
             self.config.send()
             self._keep_summary()
-            self.keep("end", body={"status": "FAILED" if exit_code else "FINISHED", "end_time": now_ms()})
+            if why:
+                self.keep("batch", body={"tags": [{"key": last_words.ERROR, "value": why}]})
+            self.keep("end", body={"status": "FAILED" if why else "FINISHED", "end_time": now_ms()})
             self._ended = True
         self._close()
         global run
@@ -317,8 +324,8 @@ class Run:
     def __enter__(self) -> "Run":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
-        self.finish(exit_code=1 if kind else 0)
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: Any) -> None:
+        self._end(last_words.of_error(error) if error else "")
 
     def watch(self, *_: Any, **__: Any) -> None:
         once("watch does nothing: gradients are not logged")
@@ -395,6 +402,7 @@ def init(
     run = _begun(id or os.environ.get("WANDB_RUN_ID"), resume, mode, project, name, about, tags or (), server)
     run.about({key: value or "" for key, value in about.items()} | {"entity": given.get("entity") or ""})
     run.config.update(given_config(config, given.get("config_exclude_keys"), given.get("config_include_keys")))
+    last_words.listen()
     atexit.register(_at_exit, run)
     return run
 
@@ -425,10 +433,8 @@ def _begun(
 
 
 def _at_exit(begun: Run) -> None:
-    """Ends a run that its program has not ended. A program that dies of an error leaves `sys.last_type`; so does an interactive one that
-    continues."""
-    died = getattr(sys, "last_type", None) is not None and not hasattr(sys, "ps1")
-    begun.finish(exit_code=1 if died else 0)
+    """Ends a run that its program has not ended."""
+    begun._end(last_words.at_exit())
 
 
 def _spool(known: str | None, resume: str | bool | None) -> tuple[Spool, int, int]:

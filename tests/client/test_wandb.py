@@ -242,18 +242,29 @@ def test_a_full_disk_ends_no_program(begun, caplog, monkeypatch):
     assert caplog.text.count("No space left on device") == 1
 
 
-def test_a_program_that_dies_of_an_error_has_failed(remote, tmp_path):
+@pytest.mark.parametrize(
+    ("end", "state", "why"),
+    [
+        ("1 / 0", "failed", "ZeroDivisionError: division by zero (SCRIPT, line 5)"),
+        ("with run:\n    raise ValueError('loss is\\n NaN')", "failed", "ValueError: loss is NaN (SCRIPT, line 6)"),
+        ("sys.exit(3)", "failed", "The program ended with exit code 3"),
+        ("sys.exit('no data')", "failed", "no data"),
+        ("with run:\n    sys.exit(3)", "failed", "The program ended with exit code 3"),
+        ("run.finish(exit_code=2)", "failed", "The program ended with exit code 2"),
+        ("sys.exit()", "finished", ""),
+        ("with run:\n    sys.exit(0)", "finished", ""),
+        ("try:\n    sys.exit(2)\nexcept SystemExit:\n    wandb.log({'a': 2})", "finished", ""),
+    ],
+)
+def test_a_run_says_how_its_program_ended(remote, tmp_path, end, state, why):
     script = tmp_path / "script.py"
-    script.write_text(
-        "import touchstone.wandb as wandb\nwandb.init(id='died', mode='offline')\nwandb.log({'a': 1})\n1 / 0\n"
-    )
+    begin = "import sys\nimport touchstone.wandb as wandb\nrun = wandb.init(id='ended', mode='offline')\nwandb.log({'a': 1})\n"
+    script.write_text(f"{begin}{end}\n")
     paths = {"PYTHONPATH": str(Path(wandb.__file__).parents[1])}
-    assert (
-        subprocess.run([sys.executable, str(script)], env={**os.environ, **paths}, stderr=subprocess.DEVNULL).returncode
-        == 1
-    )
-    assert [(name, left) for name, left, _ in send_kept(remote)] == [("died", 0)]
-    assert Run.objects.get().state == "failed"
+    subprocess.run([sys.executable, str(script)], env={**os.environ, **paths}, stderr=subprocess.DEVNULL)
+    assert [(name, left) for name, left, _ in send_kept(remote)] == [("ended", 0)]
+    run = Run.objects.get()
+    assert (run.state, run.state_reason.replace(str(script), "SCRIPT")) == (state, why)
 
 
 def test_what_is_wrong_is_said_while_the_program_runs(remote, wire, caplog, monkeypatch):

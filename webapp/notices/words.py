@@ -113,6 +113,7 @@ KEPT = frozenset(
         "name",
         "title",
         "experiment",
+        "recipe",
         "step",
         "reason",
         "error",
@@ -218,7 +219,7 @@ def _result(event: str, facts: Mapping[str, Any]) -> str:
 
 
 def href(row: Notice) -> str:
-    if row.event in ("run.failed", "run.stalled"):
+    if row.event in ("run.failed", "run.stalled") and row.facts.get("recipe") != "logged":  # that has no log here
         return reverse("run_tab", args=[row.subject, "log"])
     if row.event == "run.then_refused":
         return reverse("run_tab", args=[row.subject, "chain"])

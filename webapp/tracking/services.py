@@ -39,6 +39,8 @@ from .models import ExperimentTags, LoggedRun
 MOST_PARAMS, MOST_TAGS = 5_000, 1_000  # of one run
 LONGEST_KEY, LONGEST_PARAM, LONGEST_TAG = 250, 6_000, 8_000  # characters
 LAST_STEP = 2**31 - 1
+ERROR = "touchstone.error"  # the tag in which a program says why its run failed
+NO_REASON = "Its program reported a failure without a reason. The output of the program may say more."
 IN_SUMMARY = 100  # metrics of a run whose last value its lists have
 RESTORABLE = timedelta(days=30)
 HEARD_AFTER = timedelta(minutes=10)  # after an outage of ours: programs try again that often at least
@@ -179,15 +181,24 @@ def settle(
             run.state = state
             run.ended_at = (ended_at or run.ended_at or timezone.now()) if state in OVER else None
         if moved:
-            run.state_at, run.state_reason = timezone.now(), ""
+            run.state_at, run.state_reason = timezone.now(), _why(row) if state == State.FAILED else ""
         run.save(update_fields=["name", "state", "state_at", "state_reason", "ended_at", "heartbeat_at"])
         if moved:
             if run.state in OVER:
                 table_facts.keep_took(membership.workspace_id, run)
-            tell(run, membership.user, "")
+            tell(run, membership.user, run.state_reason)
         else:
             broadcasts.run_changed(run)
     row.run = run
+
+
+def _why(row: LoggedRun) -> str:
+    """The reason of a failure that the program gives. The tag goes, because it explains only this failure: the program may continue the
+    run. The caller holds the lock of the run."""
+    said = row.tags.pop(ERROR, "").strip()
+    if said:
+        row.save(update_fields=["tags"])
+    return said or NO_REASON
 
 
 def spoke(row: LoggedRun, run: Run) -> None:

@@ -6,9 +6,12 @@ import pytest
 from django.utils import timezone
 
 from tests.team import ApiClient, browser
+from webapp import needs
 from webapp.accounts.administration import quotas
 from webapp.experiments.lifecycle import jobs, waiting_line
 from webapp.experiments.models import Experiment, Point, Run
+from webapp.notices import words
+from webapp.notices.models import Notice
 from webapp.tracking import services
 from webapp.tracking.models import LoggedRun
 
@@ -35,7 +38,7 @@ def test_a_run_is_a_run_like_any_other(team, rest_client):
     for tab in ("", "/config", "/lineage"):
         assert page.get(f"/runs/{run.pk}{tab}").status_code == 200
     assert "red" in page.get(f"/runs/{run.pk}/lineage").content.decode()
-    assert page.get(f"/runs/{run.pk}/rollouts").status_code == 404  # it has no rollouts
+    assert page.get(f"/runs/{run.pk}/rollouts").headers["Location"] == f"/runs/{run.pk}"  # it has no rollouts
     assert page.get(f"/api/v1/runs/compare?ids={run.pk}").status_code == 200
 
 
@@ -134,6 +137,26 @@ def test_a_run_is_resumed_by_its_program(rest_client):
         told = rest_client.post("runs/update", run_id=key, status="FINISHED").json()["run_info"]
     assert told["status"] == "FINISHED" and told["end_time"] and LoggedRun.objects.count() == 1
     assert rest_client.metrics(key) == {"loss": 1.0}
+
+
+def test_a_failed_run_says_why_and_its_notice_and_home_lead_to_a_page(team, rest_client, as_researcher):
+    told, silent = rest_client.run(), rest_client.run()
+    rest_client.post("runs/set-tag", run_id=told, key="touchstone.error", value="ValueError: loss is NaN")
+    for key in (told, silent):
+        rest_client.post("runs/update", run_id=key, status="FAILED")
+    run, other = (Run.objects.get(logged__key=key) for key in (told, silent))
+    assert run.state_reason == "ValueError: loss is NaN"
+    assert "without a reason" in other.state_reason
+    home = {need.href: need.text for need in needs.of(team.researcher).now if need.title.endswith("failed")}
+    assert home == {f"/runs/{run.pk}": run.state_reason, f"/runs/{other.pk}": other.state_reason}
+    notices = {words.href(row): words.text(row) for row in Notice.objects.filter(event="run.failed")}
+    assert notices == home
+    assert "ValueError: loss is NaN" in as_researcher.get(f"/runs/{run.pk}").content.decode()
+    assert as_researcher.get(f"/runs/{run.pk}/log").headers["Location"] == f"/runs/{run.pk}"
+    rest_client.post("runs/update", run_id=told, status="RUNNING")
+    rest_client.post("runs/update", run_id=told, status="FAILED")
+    run.refresh_from_db()
+    assert "without a reason" in run.state_reason  # what it said before it continued explains no later failure
 
 
 def test_experiments_are_those_of_the_product(team, rest_client):

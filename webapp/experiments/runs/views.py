@@ -97,8 +97,10 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
     if run.is_draft:
         return _draft_page(request, membership, run) if tab == "charts" else redirect("run", run_id)
     tabs = LOGGED_TABS if run.is_logged else TABS
-    if tab not in tabs:
+    if tab not in TABS:
         raise Http404("no such tab")
+    if tab not in tabs:  # an address of a notice or of a person, who need not know how the run came here
+        return redirect("run", run_id)
     context = _context(membership, run, tab, tabs) | _of_tab(membership, run, tab, request.GET.get("cursor"))
     return render(request, f"experiments/run_{tab}.html", context)
 
