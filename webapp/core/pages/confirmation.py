@@ -6,11 +6,13 @@ from django.shortcuts import render
 SURE = "sure"  # of the form that answers the question
 
 
-def question(request: HttpRequest, *, title: str, text: str, yes: str, back: str) -> HttpResponse | None:
-    """The page that asks, or None once somebody has said yes. `title` is the question, `text` what will happen, `yes` the
-    words of the button, `back` the address where everything stays as it is. The answer repeats what was posted."""
+def question(
+    request: HttpRequest, *, title: str, text: str, yes: str, back: str, no: str = "Keep it"
+) -> HttpResponse | None:
+    """The page that asks, or None once somebody has said yes. `title` is the question, `text` what will happen, `yes` and `no` the
+    words of the buttons, `back` the address where everything stays as it is. The answer repeats what was posted."""
     if request.POST.get(SURE):
         return None
     kept = [(name, value) for name, values in request.POST.lists() if name != "csrfmiddlewaretoken" for value in values]
-    context = {"title": title, "text": text, "yes": yes, "back": back, "kept": kept, "sure": SURE}
+    context = {"title": title, "text": text, "yes": yes, "no": no, "back": back, "kept": kept, "sure": SURE}
     return render(request, "sure.html", context)

@@ -82,6 +82,14 @@ def is_there(artifact: Artifact) -> bool:
     return bool(artifact.files) or (folder(artifact.run_id) / artifact.path).exists()
 
 
+def why_gone(checkpoint: Artifact) -> str:
+    """The reason why a checkpoint is not there any more."""
+    if checkpoint.removed_at is not None:
+        return f"The rule of this workspace has deleted the checkpoint of step {checkpoint.step}."
+    keep = checkpoint.run.config["checkpoint"]["keep"]
+    return f"The checkpoint of step {checkpoint.step} is gone: the run keeps its newest {keep}."
+
+
 def place(artifact: Artifact) -> str:
     """The place of the artifact in the artifact store. The store does not take every letter of a path that a program chooses."""
     if _FITS.fullmatch(artifact.path):
@@ -111,6 +119,8 @@ def download(artifact: Artifact) -> Download:
 
     Files in the store are read from there while they are sent, block by block.
     """
+    if artifact.removed_at is not None:  # the files may be there for another minute, and go while they are sent
+        raise Gone(why_gone(artifact))
     root = folder(artifact.run_id).resolve()
     path = root / artifact.path
     if not path.resolve().is_relative_to(root):

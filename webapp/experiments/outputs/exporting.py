@@ -28,10 +28,7 @@ def export(membership: Membership, artifact: Artifact) -> WeightsJob:
     if artifact.role != CHECKPOINT:
         raise Conflict("Only checkpoints can be exported, and this is not a checkpoint.", code="no_checkpoint")
     if not artifacts.is_there(artifact):
-        raise Conflict(
-            f"The checkpoint of step {artifact.step} is gone: the run keeps its newest {run.config['checkpoint']['keep']}.",
-            code="gone",
-        )
+        raise Conflict(artifacts.why_gone(artifact), code="gone")
     params = {"run": run.pk, "step": artifact.step, "recipe": run.recipe, "config": run.config}
     if run.start_step:  # its first checkpoint is another run's, whose config may have been another
         params["forked"] = True

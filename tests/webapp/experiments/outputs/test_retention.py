@@ -160,6 +160,18 @@ def test_a_checkpoint_that_something_needs_stays(team, old, needed):
 
 
 @pytest.mark.django_db
+def test_what_the_rule_has_deleted_is_neither_sent_nor_exported_and_says_why(team, old):
+    rule(team)
+    services.work()
+    gone = Artifact.objects.get(run=old, step=1)
+    assert 1 in on_disk(old)  # the files go in the next round
+    client, address = ApiClient(team.researcher), f"/runs/{old.pk}/artifacts/{gone.pk}"
+    for answer, status in ((client.get(f"{address}/download"), 410), (client.post(f"{address}/export", {}), 409)):
+        said = "The rule of this workspace has deleted the checkpoint of step 1."
+        assert (answer.status_code, answer.json()["error"]["message"]) == (status, said)
+
+
+@pytest.mark.django_db
 def test_what_is_no_longer_needed_goes_in_a_later_round(team, old):
     exported(team, old)
     rule(team)
@@ -273,6 +285,7 @@ def test_owners_see_the_preview_before_they_switch_it_on(team, old):
     assert "2 checkpoints" in shown and "that are the best of their run" in shown and "Switch on" in shown
     asked = page.post("/settings/retention", {"days": "30", "on": "yes"})
     assert "2 checkpoints of 1 run, 6" in asked.content.decode() and not CheckpointRule.objects.exists()
+    assert "Leave it off</a>" in asked.content.decode()
     assert page.post("/settings/retention", {"days": "30", "on": "yes", "sure": "yes"}).status_code == 302
     assert CheckpointRule.objects.get().on and AuditEntry.objects.filter(action="checkpoints.rule").count() == 1
     assert page.get("/settings/retention?days=0").status_code == 422

@@ -53,7 +53,7 @@ def _question(membership: Membership, days: int) -> dict[str, str]:
         "You can switch the rule off at any time."
     )
     title = f"Delete checkpoints {counted(days, 'days')} after the end of a run?"
-    return {"title": title, "text": text, "yes": "Switch on", "back": reverse("checkpoint_rule")}
+    return {"title": title, "text": text, "yes": "Switch on", "no": "Leave it off", "back": reverse("checkpoint_rule")}
 
 
 @member(access.WRITER)
