@@ -92,8 +92,7 @@ def prepare_prompts(examples: Sequence[Example], tokenizer: Any, config: PolicyC
     left_out = [f"{counted(count, 'examples')} left out: {reason}" for reason, count in reasons.items()]
     if not sets["train"]:
         raise RunFailed(
-            f"no example to train on; of {counted(len(examples), 'examples')} "
-            + ("; ".join(left_out) or "none is in the training split")
+            f"no example to train on, of {len(examples):,}: " + ("; ".join(left_out) or "none is in the training split")
         )
     if unjudged.dropped:
         left_out.append(f"{counted(unjudged.dropped, 'criteria')} left out: they need a judge, and the reward has none")

@@ -51,8 +51,7 @@ def distilled_prompts(examples: Sequence[Example], tokenizer: Any, config: Disti
     left_out = [f"{counted(count, 'examples')} left out: {reason}" for reason, count in reasons.items()]
     if not sets["train"]:
         raise RunFailed(
-            f"no example to train on; of {counted(len(examples), 'examples')} "
-            + ("; ".join(left_out) or "none is in the training split")
+            f"no example to train on, of {len(examples):,}: " + ("; ".join(left_out) or "none is in the training split")
         )
     spoken = {config.stage_of(prompt.example)[1] for prompt in sets["train"]}
     for place, teacher in enumerate(config.teachers):

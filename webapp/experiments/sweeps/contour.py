@@ -78,7 +78,8 @@ def of(x: ContourSide, y: ContourSide, trials: Trials) -> Contour:
     """`trials`: number, values and mean of each that has a value for every seed."""
     places = _places(x, y, trials)
     if len(trials) < LEAST:
-        reason = f"A surface needs {LEAST} trials with a value for every seed; there are {len(trials)}."
+        there = "is 1" if len(trials) == 1 else f"are {len(trials)}"
+        reason = f"A surface needs {LEAST} trials with a value for every seed; there {there}."
         return Contour(x, y, places, [], reason)
     surface = _surface(x, y, places)
     reason = "" if surface else "All places that were tried lie on one line, so nothing lies between them."

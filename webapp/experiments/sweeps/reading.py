@@ -1,11 +1,13 @@
 """The results of a sweep so far: its trials with their means over seeds, and the best of them."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from trainer.metrics.claims.verdict import mean_over_seeds
 from trainer.metrics.estimate import Estimate
+from webapp.core.text.texts import shortened
 
 from ..metrics import points
 from ..models import OVER, Run, RunColumn, RunValue, Sweep, SweepRun, SweepTrial
@@ -13,6 +15,7 @@ from . import keys, space
 from .space import SweepAxis
 
 State = SweepTrial.State
+MOST_REASONS, LONGEST_REASON = 5, 200
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,20 @@ class SweepStanding:
     @property
     def runs_over(self) -> int:
         return sum(each.run.state in OVER for row in self.rows for each in row.runs)
+
+    @property
+    def failed(self) -> int:
+        return sum(count for _, count in self._reasons())
+
+    @property
+    def failures(self) -> list[tuple[str, int]]:
+        """The reasons why runs failed, with the number of runs, the most frequent first."""
+        return self._reasons()[:MOST_REASONS]
+
+    def _reasons(self) -> list[tuple[str, int]]:
+        lost = [each.run for row in self.rows for each in row.runs if each.run.state == Run.State.FAILED]
+        said = (run.state_reason.strip().partition("\n")[0] for run in lost)
+        return Counter(shortened(text, LONGEST_REASON) or "No reason is known" for text in said).most_common()
 
     @property
     def runs_wanted(self) -> int:

@@ -106,6 +106,7 @@ def _standing(request: HttpRequest, sweep_id: int) -> dict[str, Any]:
         "metric": recipe.metric(row.metric) if recipe else None,
         "rungs": choosing.rungs(row.first_rung, row.factor, choosing.most_steps(found.axes, row.config["steps"])),
         "runs_query": f"sweep:{row.pk} is:any",
+        "failed_query": f"sweep:{row.pk} state:failed is:any",
         "label": label,
         "picture": drawing.parallel(found, label),
         "surface": _surface(request, row.higher, found),

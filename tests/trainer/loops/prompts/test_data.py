@@ -111,3 +111,10 @@ def test_a_line_that_is_no_example_is_named(tmp_path: Path) -> None:
     file.write_text(example("a", SHORT).canonical() + '\n{"key": "b"}\n')
     with pytest.raises(RunFailed, match="line 2, prompt"):
         read_examples(file)
+
+
+def test_a_run_without_examples_says_why_each_was_left_out(tiny_dir: Path) -> None:
+    with pytest.raises(
+        RunFailed, match="^no example to train on, of 2: 2 examples left out: their prompt is longer than"
+    ):
+        prepared(tiny_dir, [example("a", SHORT), example("b", SHORT)], data={"max_prompt_tokens": 8})

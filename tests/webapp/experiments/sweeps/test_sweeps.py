@@ -106,6 +106,22 @@ def test_values_are_means_over_seeds_and_the_best_has_a_value_for_every_seed(swe
     assert first.trial.told == {"at": 1, "state": "finished", "value": pytest.approx(0.5)} and last.complete
 
 
+def test_the_page_says_why_runs_failed_and_leads_to_them(sweep, as_researcher):
+    row = sweep()
+    page = f"/experiments/sweeps/{row.pk}"
+    assert "failed" not in as_researcher.get(page).content.decode()
+    lost = [*runs(row, 1), *runs(row, 2)]
+    for run, why in zip(lost, ["Out of memory.\nTraceback", "Out of memory.\nOther", "Bad <data>.", ""], strict=True):
+        Run.objects.filter(pk=run.pk).update(state="failed", state_reason=why)
+    found = reading.standing(row)
+    assert (found.failed, found.failures) == (4, [("Out of memory.", 2), ("Bad <data>.", 1), ("No reason is known", 1)])
+    shown = as_researcher.get(page).content.decode()
+    assert "4 of 6 runs failed" in shown and "2 × Out of memory." in shown and "1 × Bad &lt;data&gt;." in shown
+    assert f'href="/experiments?q=sweep%3A{row.pk}%20state%3Afailed%20is%3Aany"' in shown
+    told = as_researcher.get("/experiments/count", {"q": f"sweep:{row.pk} state:failed is:any"})
+    assert "4 runs" in told.content.decode()
+
+
 def test_trials_are_launched_as_others_end(sweep):
     row = sweep(at_once=1)
     assert row.trials.count() == 1
