@@ -152,19 +152,33 @@ OPPOSITE = {Kind.ARCHIVE: Kind.RESTORE, Kind.RESTORE: Kind.ARCHIVE, Kind.TAG: Ki
 
 
 def undo(membership: Membership, change: RunChange) -> RunChange:
-    """Undoes what a change did, and nothing else. Raises Conflict if somebody has done so already."""
+    """Undoes what a change did, and nothing else: a run that somebody has changed in the same way since stays as it is. `runs` of the result are
+    those that were undone. Raises Conflict if somebody has done so already."""
     with transaction.atomic():
         if not RunChange.objects.filter(pk=change.pk, undone_at=None).update(undone_at=timezone.now()):
             raise Conflict("This was undone already.", code="undone")
         rows = list(_locked(membership, change.runs))
+        later = _changed_since(change)
+        rows = [row for row in rows if row.pk not in later]
         if change.kind == Kind.GROUP:
-            for row in rows:  # a group that somebody has set since stays
-                Run.objects.filter(pk=row.pk, group=change.word).update(group=change.before.get(str(row.pk), ""))
+            undone = [row.pk for row in rows if row.group == change.word]
+            for pk in undone:
+                Run.objects.filter(pk=pk).update(group=change.before.get(str(pk), ""))
         else:
-            _apply(OPPOSITE[Kind(change.kind)], rows, change.word)
+            undone = sorted(_apply(OPPOSITE[Kind(change.kind)], rows, change.word))
+        change.refresh_from_db()
+        change.runs = undone
         _record(membership, f"run.undo_{change.kind}", change, change.word)
-    change.refresh_from_db()
     return change
+
+
+def _changed_since(change: RunChange) -> set[int]:
+    """The runs of later changes of the same kind, or of the opposite kind, with the same word. The caller holds the locks of the runs."""
+    kinds = {change.kind, OPPOSITE.get(Kind(change.kind), change.kind)}
+    later = RunChange.objects.filter(workspace=change.workspace_id, pk__gt=change.pk, kind__in=kinds, undone_at=None)
+    if change.kind in (Kind.TAG, Kind.UNTAG):
+        later = later.filter(word=change.word)
+    return {pk for ids in later.values_list("runs", flat=True) for pk in ids}
 
 
 def _in(membership: Membership, ids: Sequence[int], states: Collection[str]) -> RunQuerySet:

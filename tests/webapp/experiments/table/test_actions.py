@@ -75,6 +75,23 @@ def test_undoing_a_group_leaves_what_was_grouped_anew(act, api, runs, team):
     assert [Run.objects.get(pk=run.pk).group for run in runs] == ["first", "", "third"]
 
 
+@pytest.mark.parametrize(
+    ("action", "opposite", "word"),
+    [("archive", "restore", ""), ("tag", "untag", "old"), ("group", "group", "mine")],
+)
+def test_undoing_leaves_runs_that_somebody_has_changed_in_the_same_way_since(act, api, runs, action, opposite, word):
+    def state(run):
+        run.refresh_from_db()
+        return run.archived_at is not None, tags(run), run.group
+
+    told = act(action, runs, word=word).json()
+    act(opposite, runs[:1], word="" if action == "group" else word)
+    act(action, runs[:1], word=word)  # another person wants it as it was
+    kept = state(runs[0])
+    assert api.post(f"/runs/table/changes/{told['id']}/undo").json()["changed"] == 2
+    assert state(runs[0]) == kept and kept != state(runs[1]) == (False, [], "")
+
+
 def test_all_that_a_query_finds_is_changed_or_nothing(act, runs, monkeypatch):
     assert act("tag", q="alpha", word="a").json()["changed"] == 1
     monkeypatch.setattr(services, "MAX_AT_ONCE", 2)
