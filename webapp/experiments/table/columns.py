@@ -30,7 +30,7 @@ FACTS = {
     "model": "Model",
     "dataset": "Dataset",
     "group": "Group",
-    "by": "By",
+    "by": "Person",
     "step": "Progress",
     "started": "Started",
     "ended": "Ended",

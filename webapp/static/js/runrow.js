@@ -28,6 +28,7 @@ export function update(row, run) {
   });
   const pair = result(run.result);
   if (pair) bind("result", (part) => part.replaceChildren(...pair));
+  else if (run.ended_at) bind("result", (part) => part.querySelector(".missing")?.replaceChildren("none"));
 }
 
 /** Updates the times of runs that have not ended. */

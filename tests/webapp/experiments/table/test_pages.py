@@ -95,6 +95,15 @@ def test_every_fact_sorts_both_ways(seven, team, name):
         assert sorted(walked(team.researcher, sort)) == [f"r{place}" for place in range(7)]
 
 
+def test_a_result_is_promised_only_to_runs_that_are_not_over(seven, as_researcher):
+    Run.objects.exclude(name="r1").delete()
+    over = as_researcher.get("/experiments").content.decode()
+    assert '<span class="missing">none</span>' in over and "not yet" not in over
+    Run.objects.update(state="running")
+    assert '<span class="missing">not yet</span>' in as_researcher.get("/experiments").content.decode()
+    assert "By person" in over
+
+
 def test_a_run_that_is_made_between_two_pages_shifts_nothing(seven, team, make):
     first = queries.page(team.researcher, Layout(sort="-eval/score"), None, 3)
     make("late", scores=[0.99])
