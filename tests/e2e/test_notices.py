@@ -26,10 +26,12 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 # a browser in the background that grants permissions and remembers the notices that it showed
 BOXES = """
 window.shown = [];
+window.newest = null;
 window.Notification = class extends EventTarget {
   static permission = "default";
   static async requestPermission() { return (Notification.permission = "granted"); }
-  constructor(title, options) { super(); shown.push([title, options.body, options.tag]); }
+  constructor(title, options) { super(); newest = this; shown.push([title, options.body, options.tag]); }
+  close() {}
 };
 document.hasFocus = () => false;
 """
@@ -115,6 +117,10 @@ def test_boxes_are_shown_after_somebody_has_asked_for_them_and_share_one_for_a_s
     fail(run)
     expect(page.locator("#bell [data-bell-count]")).to_have_text("4")
     assert page.evaluate("shown.length") == 2
+    with page.expect_navigation():  # both notices of the box are read
+        page.evaluate("newest.dispatchEvent(new Event('click'))")
+    assert page.url.endswith(f"/runs/{runs(row, 2)[0].pk}/log")
+    expect(page.locator("#bell [data-bell-count]")).to_have_text("2")
 
 
 def test_on_a_phone_the_name_of_the_bell_has_the_number_that_it_shows(open_page, team, run, fail):

@@ -5,6 +5,7 @@ import { csrfToken } from "./http.js";
 const MANY = 100; // notices that are counted at most: see webapp/notices/queries.py
 const CHOSEN = "notices-in-this-browser";
 const bell = document.getElementById("bell");
+const held = new Map(); // the notices of each box, by its tag
 let unread = Number(bell?.dataset.unread ?? 0);
 
 /** Whether boxes are shown: "never" if the browser has none, "blocked", "off" or "on". */
@@ -48,12 +49,21 @@ function count(now) {
 function box(told) {
   if (boxes() !== "on" || (!document.hidden && document.hasFocus())) return;
   // one box for each tag, for any number of open tabs
+  const ids = [...(held.get(told.tag) ?? []), told.id];
+  held.set(told.tag, ids);
   const shown = new Notification(told.title, { body: told.text, tag: told.tag, icon: document.querySelector('link[rel="icon"]')?.href });
   shown.addEventListener("click", () => {
     shown.close();
     window.focus();
+    held.delete(told.tag);
+    read(ids);
     location.assign(told.href);
   });
+}
+
+function read(ids) {
+  const headers = { "X-CSRFToken": csrfToken(), "X-Requested-With": "fetch" };
+  fetch("/notices/read", { method: "POST", body: new URLSearchParams({ ids }), headers, keepalive: true }).catch(() => null);
 }
 
 function hear(message) {
@@ -68,9 +78,7 @@ function hear(message) {
 // the page of a notice may be opened in another tab; the notice is read in both cases
 document.addEventListener("click", (event) => {
   const ids = event.target.closest("[data-notice]")?.dataset.notice;
-  if (!ids) return;
-  const headers = { "X-CSRFToken": csrfToken(), "X-Requested-With": "fetch" };
-  fetch("/notices/read", { method: "POST", body: new URLSearchParams({ ids }), headers, keepalive: true }).catch(() => null);
+  if (ids) read(ids);
 });
 
 if (bell) connect("/ws/notices", hear, { quiet: true });
