@@ -122,6 +122,8 @@ def test_quantiles_that_a_program_sends_are_one_chart_with_a_band(open_page, as_
     expect(charts.locator("canvas")).to_be_visible()
     charts.hover()
     expect(charts.locator(".chart-tip")).to_contain_text("-1")
+    expect(charts).to_contain_text("Middle 90% of its values: -1 to 1")
+    expect(charts).not_to_contain_text("95% interval")
     alone = page.locator("#other-scores .chart")
     expect(alone.locator(".chart-title")).to_have_text("scores/p50")
 

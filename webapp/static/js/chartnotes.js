@@ -40,7 +40,7 @@ export function annotate(place, lines, percent) {
   const known = lines.filter((line) => line.curve?.length);
   if (known.length === 1) {
     const [between, n] = [interval(known[0], percent), isCount(known[0]) ? "" : count(known[0])];
-    place.textContent = [between && `95% interval ${between}`, n && `n ${n}`].filter(Boolean).join(" · ");
+    place.textContent = [between && `${known[0].told ?? "95% interval"} ${between}`, n && `n ${n}`].filter(Boolean).join(" · ");
   } else if (known.length > 1 && known.some((line) => count(line))) {
     const open = place.querySelector("details")?.open;
     const bare = known.every(isCount); // then the value is the n itself, and has no interval

@@ -104,7 +104,7 @@ function undeclaredCharts(keys) {
   return keys.filter((key) => !inside.has(key)).map((key) => {
     const stem = medians.get(key);
     const help = stem ? `The median of ${stem}, with a band from 5% to 95% of its values.` : `The metric ${key}, as the trainer sends it.`;
-    return { id: `key-${idOf(key)}`, title: stem ?? key, unit: "", help, keys: [key], bands: stem ? { [key]: { keys: ends.get(key) } } : {}, counts: {} };
+    return { id: `key-${idOf(key)}`, title: stem ?? key, unit: "", help, keys: [key], bands: stem ? { [key]: { keys: ends.get(key), told: "Middle 90% of its values:" } } : {}, counts: {} };
   });
 }
 

@@ -161,7 +161,7 @@ function trace(group, { x, y, ...spec }) {
 const every = (chart) => chart.keys.map((key, i) => line(chart.bands[key], chart.counts[key], key, i));
 
 function line(band, count, key, i) {
-  return { label: nameOf(declared, key), curve: store.get(key), colour: `--series-${(i % 8) + 1}`, dash: i >= 8, around: band ? band.keys.map((each) => store.get(each)) : [], times: band?.times, count: count && store.get(count) };
+  return { label: nameOf(declared, key), curve: store.get(key), colour: `--series-${(i % 8) + 1}`, dash: i >= 8, around: band ? band.keys.map((each) => store.get(each)) : [], times: band?.times, told: band?.told, count: count && store.get(count) };
 }
 
 function layout() {
