@@ -48,7 +48,7 @@ MODULES = {
     "live": Module(
         "points stored per second, charts of a million points, pages while a run goes on", 12, "--small --alone"
     ),
-    "compare_runs": Module("1,000 runs x 50 metrics beside each other", 2, "--runs 100 --rounds 1"),
+    "compare_runs": Module("1,000 runs x 50 metrics beside each other", 2, "--runs 100 --rounds 1 --long-points 5000"),
     "costs": Module("the table of costs among 100,000 attempts", 1, "--spans 500 --rounds 1"),
     "early_stop": Module(
         "the look of upkeep at the metric of an early stop, of a million points", 1, "--points 5000 --rounds 1"

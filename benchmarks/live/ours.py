@@ -136,7 +136,7 @@ class Ours:
         with connection.cursor() as cursor:
             for key in range(sizes.series):
                 points["value"] = np.sin(points["step"] * (key + 1) / 300)
-                condensing.write(run, [name(key)], [stored_levels.Covered()], {0: levels.rows(points)})
+                condensing.write(run, [name(key)], [stored_levels.Covered()], {0: levels.whole_rows(points)})
                 rest: dict[str, Any] = {"run": run, "key": name(key), "from": whole, "to": sizes.series_points - 1}
                 cursor.execute(
                     "INSERT INTO experiments_metricpoint (run_id, key, step, time, value)"

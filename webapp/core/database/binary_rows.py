@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 HEADER = 19  # bytes before the first row
 BLOCK = 65_536  # rows
-NUMBERS = {"int8": np.dtype(np.int64), "float8": np.dtype(np.float64)}
+NUMBERS = {
+    "int4": np.dtype(np.int32),
+    "int8": np.dtype(np.int64),
+    "float8": np.dtype(np.float64),
+    "timestamptz": np.dtype(np.int64),  # microseconds since 2000
+}
+
+SEND = {"timestamptz": "timestamptz_"}
 
 
 def row_of(cells: Sequence[tuple[str, str]]) -> "np.dtype[Any]":
@@ -39,21 +46,29 @@ def blocks(statement: str, given: Any, row: "np.dtype[Any]") -> Iterator[NDArray
     yield _whole(held, row)
 
 
-def packed(rows: "QuerySet[Any, Any]", cells: Sequence[str]) -> list[NDArray[Any]]:
-    """The columns of a query at once, each of them `int8` or `float8`, without nulls. As one value: a COPY comes row by row."""
+def sent(cells: Sequence[tuple[str, str]]) -> str:
+    """The expression that puts rows with these cells, of which none is null, together to one value for `opened`: a COPY comes row by row."""
+    each = (f"{SEND.get(kind, kind)}send({name})" for name, kind in cells)
+    return f"string_agg({' || '.join(each)}, ''::bytea)"
+
+
+def opened(value: bytes | memoryview | None, cells: Sequence[tuple[str, str]]) -> list[NDArray[Any]]:
+    """The columns of such a value."""
+    read = np.frombuffer(value or b"", [(name, NUMBERS[kind].newbyteorder(">")) for name, kind in cells])
+    return [read[name].astype(NUMBERS[kind]) for name, kind in cells]
+
+
+def packed(rows: "QuerySet[Any, Any]", kinds: Sequence[str]) -> list[NDArray[Any]]:
+    """The columns of a query at once, without nulls."""
+    cells = [(f"cell{place}", kind) for place, kind in enumerate(kinds)]
     try:
         statement, given = rows.query.sql_with_params()
     except EmptyResultSet:
-        return [np.empty(0, NUMBERS[cell]) for cell in cells]
-    names = [f"cell{place}" for place in range(len(cells))]
-    sent = " || ".join(f"{cell}send({name})" for cell, name in zip(cells, names, strict=True))
+        return opened(None, cells)
+    names = ", ".join(name for name, _ in cells)
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT string_agg({sent}, ''::bytea) FROM ({statement}) AS found({', '.join(names)})", given)  # noqa: S608  ours
-        [found] = cursor.fetchone()
-    read = np.frombuffer(
-        found or b"", [(name, NUMBERS[cell].newbyteorder(">")) for name, cell in zip(names, cells, strict=True)]
-    )
-    return [read[name].astype(NUMBERS[cell]) for name, cell in zip(names, cells, strict=True)]
+        cursor.execute(f"SELECT {sent(cells)} FROM ({statement}) AS found({names})", given)  # noqa: S608  ours
+        return opened(cursor.fetchone()[0], cells)
 
 
 def _whole(copied: bytearray, row: "np.dtype[Any]") -> NDArray[Any]:

@@ -37,8 +37,9 @@ DELETE FROM experiments_metriclevel AS row USING again
 WHERE row.run_id = %(run)s AND row.key = again.key AND row.last_step >= again.step
 """
 WRITTEN = """
-INSERT INTO experiments_metriclevel (run_id, key, level, number, last_step, points)
-SELECT %(run)s, * FROM unnest(%(keys)s::text[], %(levels)s::int[], %(numbers)s::int[], %(steps)s::int[], %(rows)s::bytea[])
+INSERT INTO experiments_metriclevel (run_id, key, level, number, last_step, points, means)
+SELECT %(run)s, *
+FROM unnest(%(keys)s::text[], %(levels)s::int[], %(numbers)s::int[], %(steps)s::int[], %(points)s::bytea[], %(means)s::bytea[])
 """
 
 
@@ -74,38 +75,39 @@ def _condense(run_id: int, keys: list[str]) -> list[str]:
     with transaction.atomic():
         if not Run.objects.select_for_update(no_key=True).filter(pk=run_id).exists():
             return []
+        stored_levels.forget_old(run_id, keys)
         reach = stored_levels.covered(run_id, keys)
         parts: dict[int, list[levels.Points]] = {}
         after = [each.steps.get(0, -1) for each in reach]
         for place, piece in points.read_points(run_id, keys, after, POINTS_AT_ONCE):
             parts.setdefault(place, []).append(piece)
         tails = {place: np.concatenate(each) for place, each in parts.items()}
-        fresh = {place: levels.rows(tail) for place, tail in tails.items() if len(tail) >= levels.ROW}
+        fresh = {place: levels.whole_rows(tail) for place, tail in tails.items() if len(tail) >= levels.ROW}
         if fresh:
             write(run_id, keys, reach, fresh)
     return [keys[place] for place, tail in tails.items() if len(tail) == POINTS_AT_ONCE]
 
 
 def write(
-    run_id: int, keys: Sequence[str], reach: Sequence[stored_levels.Covered], fresh: Mapping[int, list[bytes]]
+    run_id: int, keys: Sequence[str], reach: Sequence[stored_levels.Covered], fresh: Mapping[int, list[levels.Row]]
 ) -> None:
     """Writes rows of level 0, and for each further level those that are complete now."""
     wanted = [(place, level, reach[place].beyond(level)) for place in fresh for level in reach[place].rows]
-    waiting: dict[tuple[int, int], list[bytes]] = {}
-    for place, level, row in stored_levels.rows(run_id, keys, wanted):
+    waiting: dict[tuple[int, int], list[levels.Row]] = {}
+    for place, level, row in stored_levels.whole_rows(run_id, keys, wanted):
         waiting.setdefault((place, level), []).append(row)
-    made: list[tuple[str, int, int, int, bytes]] = []
+    made: list[tuple[str, int, int, int, bytes, bytes]] = []
     for place, rows in fresh.items():
         level, new = 0, rows
         while new and level <= levels.HIGHEST:
             first = reach[place].rows.get(level, 0)
-            made += [(keys[place], level, first + i, levels.last_step(row), row) for i, row in enumerate(new)]
+            made += [(keys[place], level, first + i, levels.last_step(row.points), *row) for i, row in enumerate(new)]
             four = waiting.get((place, level), []) + new
             new = [
-                levels.merged(four[i : i + levels.FANOUT])
+                levels.merged_rows(four[i : i + levels.FANOUT])
                 for i in range(0, len(four) - levels.FANOUT + 1, levels.FANOUT)
             ]
             level += 1
-    names = ("keys", "levels", "numbers", "steps", "rows")
+    names = ("keys", "levels", "numbers", "steps", "points", "means")
     with connection.cursor() as cursor:
         cursor.execute(WRITTEN, {"run": run_id, **dict(zip(names, map(list, zip(*made, strict=True)), strict=True))})

@@ -1,11 +1,12 @@
 """Points of a metric, condensed: of every stretch of so many neighbours the lowest and the highest, so that no spike is lost.
 
 Level 0 takes `UNIT` points together, each further level `FANOUT` times as many. A row holds `UNITS` units of one level, and the first
-and the last point of its stretch. Stretches are counted in points, not in steps, so steps may lie as far apart as they like.
+and the last point of its stretch. Beside it are the means of its units, for curves that are means of ranges of steps. Stretches are counted in points, not in steps, so steps may lie as far apart as they like.
 Pure functions of arrays; ties go to the earlier step.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 POINT = np.dtype(
     [("step", "<i4"), ("value", "<f8"), ("at", "<i8")]
 )  # `at`: microseconds since 2000, as Postgres has them
+MEAN = np.dtype([("first", "<i4"), ("last", "<i4"), ("value", "<f8"), ("at", "<f8")])
+"""A unit: its first and last step, and the means of its values and of its times."""
 UNIT = 16
 FANOUT = 4
 UNITS = 16  # of a row
@@ -29,6 +32,48 @@ def rows(points: Points) -> list[bytes]:
     whole = points[: len(points) // ROW * ROW].reshape(-1, UNITS, UNIT)
     lows, highs = (_taken(whole, by(whole["value"], axis=2)) for by in (np.argmin, np.argmax))
     return [_row(each[0, 0], each[-1, -1], low, high) for each, low, high in zip(whole, lows, highs, strict=True)]
+
+
+class Row(NamedTuple):
+    """A row as it is stored."""
+
+    points: bytes
+    means: bytes
+
+
+def whole_rows(points: Points) -> list[Row]:
+    """Rows of level 0 for as many of the points as fill whole rows."""
+    return list(map(Row, rows(points), means(points)))
+
+
+def merged_rows(four: Sequence[Row]) -> Row:
+    """The row of the next level for `FANOUT` rows that follow one another."""
+    return Row(merged([row.points for row in four]), merged_means([row.means for row in four]))
+
+
+def means(points: Points) -> list[bytes]:
+    """Beside each of `rows`: the means of its units."""
+    whole = points[: len(points) // ROW * ROW].reshape(-1, UNITS, UNIT)
+    made = np.empty(whole.shape[:2], MEAN)
+    made["first"], made["last"] = whole["step"][..., 0], whole["step"][..., -1]
+    for name in ("value", "at"):
+        made[name] = (whole[name] / UNIT).sum(axis=2)  # divided first: a sum of large values may be no number
+    return [row.tobytes() for row in made]
+
+
+def merged_means(four: list[bytes]) -> bytes:
+    """Beside a row of the next level: the means of its units, of those of `FANOUT` rows that follow one another."""
+    held = np.concatenate([opened_means(row) for row in four]).reshape(UNITS, FANOUT)
+    made = np.empty(UNITS, MEAN)
+    made["first"], made["last"] = held["first"][:, 0], held["last"][:, -1]
+    for name in ("value", "at"):
+        made[name] = (held[name] / FANOUT).sum(axis=1)
+    return made.tobytes()
+
+
+def opened_means(row: bytes) -> Points:
+    held: Points = np.frombuffer(row, MEAN)
+    return held
 
 
 def merged(four: list[bytes]) -> bytes:

@@ -112,6 +112,7 @@ class MetricLevel(models.Model):
     number = models.PositiveIntegerField()  # its place among those of its level: 0, 1, 2, ...
     last_step = models.PositiveIntegerField()
     points = models.BinaryField()
+    means = models.BinaryField(null=True)  # of its units; null of rows that are older than this column
 
     class Meta:
         constraints = [

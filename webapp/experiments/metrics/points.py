@@ -13,17 +13,15 @@ from typing import Any
 import numpy as np
 from django.db import connection
 from django.db.models import F, FloatField, Func, Value
+from numpy.typing import NDArray
+
+from webapp.core.database import binary_rows
 
 from . import levels, sql
 from .models import Point
 
-# a row of the binary form of COPY: how many cells, and each behind its length
-COPIED = np.dtype(
-    [("cells", ">i2"), ("_0", ">i4"), ("place", ">i4"), ("_1", ">i4"), ("step", ">i4")]
-    + [("_2", ">i4"), ("value", ">f8"), ("_3", ">i4"), ("at", ">i8")]
-)
-HEADER = 19  # bytes before the first row
-BLOCK = 65_536  # rows
+COPIED = binary_rows.row_of([("place", ">i4"), ("step", ">i4"), ("value", ">f8"), ("at", ">i8")])
+BLOCK = binary_rows.BLOCK
 LONG_STEPS = 300  # from the first to the last step of a run of which single points are read
 
 
@@ -85,10 +83,7 @@ class LastValue(Func):
 def read_points(
     run_id: int, keys: Sequence[str], after: Sequence[int], most: int | None = None
 ) -> Iterator[tuple[int, levels.Points]]:
-    """(place of a key, its finite values after the step `after`, at most `most`), in consecutive pieces.
-
-    As a binary copy, because making Python objects of the numbers would take several times as long.
-    """
+    """(place of a key, its finite values after the step `after`, at most `most`), in consecutive pieces."""
     given: dict[str, Any] = {
         "run": run_id,
         "places": list(range(len(keys))),
@@ -96,33 +91,36 @@ def read_points(
         "after": list(after),
         "most": most,
     }
-    statement = connection.ops.compose_sql(sql.COPIED, given)  # type: ignore[attr-defined]  # a COPY takes no values beside it
-    held, skipped = bytearray(), False
-    with (
-        connection.cursor() as cursor,
-        connection.wrap_database_errors,
-        cursor.copy(statement) as blocks,
-    ):
-        for block in blocks:
-            held += block
-            if not skipped and len(held) >= HEADER:
-                del held[:HEADER]
-                skipped = True
-            if len(held) >= BLOCK * COPIED.itemsize:
-                yield from _pieces(held)
-    yield from _pieces(held)
+    for found in binary_rows.blocks(sql.COPIED, given, COPIED):
+        yield from _pieces(found)
 
 
-def _pieces(copied: bytearray) -> Iterator[tuple[int, levels.Points]]:
-    """Takes the whole rows from the front."""
-    whole = len(copied) // COPIED.itemsize
-    found = np.frombuffer(bytes(copied[: whole * COPIED.itemsize]), COPIED)
-    del copied[: whole * COPIED.itemsize]
-    made = np.empty(whole, levels.POINT)
+def between(
+    run_ids: Sequence[int], key: str, wanted: Sequence[tuple[int, int, int]]
+) -> Iterator[tuple[NDArray[np.int64], levels.Points]]:
+    """For each (place of a run, step, step) wanted the finite values of a metric behind the first step and not behind the second, in pieces and in
+    no order. With each piece, the places of the runs of its points."""
+    if wanted:
+        places, after, until = map(list, zip(*wanted, strict=True))
+        runs = [run_ids[place] for place in places]
+        for (packed,) in _rows(sql.BETWEEN, places=places, runs=runs, after=after, until=until, key=key):
+            of, step, value, time = binary_rows.opened(packed, sql.BETWEEN_CELLS)
+            found = np.empty(len(of), levels.POINT)
+            found["step"], found["value"], found["at"] = step, value, time
+            yield of.astype(np.int64), found
+
+
+def _points(found: NDArray[Any]) -> levels.Points:
+    made = np.empty(len(found), levels.POINT)
     for name in ("step", "value", "at"):
         made[name] = found[name]
+    return made
+
+
+def _pieces(found: NDArray[Any]) -> Iterator[tuple[int, levels.Points]]:
+    made = _points(found)
     starts = np.flatnonzero(np.diff(found["place"], prepend=-1)).tolist()
-    for start, end in pairwise([*starts, whole]):
+    for start, end in pairwise([*starts, len(found)]):
         yield int(found["place"][start]), made[start:end]
 
 
@@ -196,10 +194,9 @@ def sparks(keys: Mapping[int, str], most: int) -> dict[int, list[float]]:
     return found
 
 
-def means(run_ids: Collection[int], key: str, stretches: int) -> list[tuple[int, int, float, float, float, int, int]]:
-    """(run, stretch, mean of the values, first time, mean time, first step of all, steps of all) by run and stretch, of as many
-    stretches of steps, the same for all runs. Times in seconds since 1970."""
-    return _rows(sql.MEANS, runs=list(run_ids), key=key, points=stretches)
+def ends(run_ids: Collection[int], key: str) -> dict[int, tuple[int, int]]:
+    """The first and the last step with a finite value, for each run that has one."""
+    return {run_id: (first, last) for run_id, first, last in _rows(sql.ENDS, runs=list(run_ids), key=key)}
 
 
 def typical(workspace_id: int, key: str, newest_runs: int) -> list[tuple[str, float, int]]:

@@ -4,6 +4,8 @@ A step of a metric is in one of the two, so that both together, in one statement
 meanwhile.
 """
 
+from webapp.core.database import binary_rows
+
 # The points of one metric behind a step, by step. Stretches do not overlap: the first that matters is the last that begins at the step
 # or before it, and in the order of their first steps all their points are in order.
 BEHIND = """
@@ -71,11 +73,9 @@ LAST_VALUE = """(
     ) AS newest ORDER BY step DESC LIMIT 1
 )"""
 COPIED = """
-COPY (
-    SELECT wanted.place, found.step, found.value, found.time
-    FROM unnest(%(places)s::int[], %(keys)s::text[], %(after)s::int[]) AS wanted(place, key, after)
-    CROSS JOIN LATERAL ({found}) AS found
-) TO STDOUT (FORMAT binary)
+SELECT wanted.place, found.step, found.value, found.time
+FROM unnest(%(places)s::int[], %(keys)s::text[], %(after)s::int[]) AS wanted(place, key, after)
+CROSS JOIN LATERAL ({found}) AS found
 """.replace(
     "{found}", BEHIND.format(run="%(run)s", key="wanted.key", after="wanted.after", most="%(most)s", only=FINITE)
 )
@@ -116,28 +116,30 @@ SUMMARIES = """
 SELECT wanted.key, (array_agg(value ORDER BY step DESC))[1], min(value), max(value), max(step)
 FROM unnest(%(keys)s::text[]) AS wanted(key) CROSS JOIN LATERAL ({found}) AS found GROUP BY wanted.key
 """.replace("{found}", ALL.format(run="%(run)s", key="wanted.key"))
+# the first and the last step with a finite value
+ENDS_OF = """
+    SELECT min(first) AS first, max(last) AS last FROM (
+        (
+            SELECT step AS first, step AS last FROM experiments_metricpoint
+            WHERE run_id = {run} AND key = {key} AND value IS NOT NULL ORDER BY step LIMIT 1
+        ) UNION ALL (
+            SELECT step, step FROM experiments_metricpoint
+            WHERE run_id = {run} AND key = {key} AND value IS NOT NULL ORDER BY step DESC LIMIT 1
+        ) UNION ALL (
+            SELECT first_step, last_step FROM experiments_metricstretch
+            WHERE run_id = {run} AND key = {key} ORDER BY first_step LIMIT 1
+        ) UNION ALL (
+            SELECT first_step, last_step FROM experiments_metricstretch
+            WHERE run_id = {run} AND key = {key} ORDER BY first_step DESC LIMIT 1
+        )
+    ) AS each
+"""
 # At most `most` + 1 points of each run, the newest always among them. Over few steps, every n-th point. Over many steps, the point at, or
 # before, each of `most` + 1 evenly spaced steps: each is two looks into an index, however long the run is.
 SPARKS = """
 WITH wanted AS (
     SELECT run_id, key, ends.* FROM unnest(%(runs)s::bigint[], %(keys)s::text[]) AS wanted(run_id, key)
-    CROSS JOIN LATERAL (
-        SELECT min(first) AS first, max(last) AS last FROM (
-            (
-                SELECT step AS first, step AS last FROM experiments_metricpoint
-                WHERE run_id = wanted.run_id AND key = wanted.key AND value IS NOT NULL ORDER BY step LIMIT 1
-            ) UNION ALL (
-                SELECT step, step FROM experiments_metricpoint
-                WHERE run_id = wanted.run_id AND key = wanted.key AND value IS NOT NULL ORDER BY step DESC LIMIT 1
-            ) UNION ALL (
-                SELECT first_step, last_step FROM experiments_metricstretch
-                WHERE run_id = wanted.run_id AND key = wanted.key ORDER BY first_step LIMIT 1
-            ) UNION ALL (
-                SELECT first_step, last_step FROM experiments_metricstretch
-                WHERE run_id = wanted.run_id AND key = wanted.key ORDER BY first_step DESC LIMIT 1
-            )
-        ) AS each
-    ) AS ends
+    CROSS JOIN LATERAL ({ends}) AS ends
 ), near AS (
     SELECT run_id, step, value,
         row_number() OVER (PARTITION BY run_id ORDER BY step DESC) - 1 AS back,
@@ -164,19 +166,36 @@ SELECT run_id, value FROM (
     SELECT run_id, step, value FROM near WHERE back %% greatest(ceil(n::numeric / %(most)s)::int, 1) = 0
     UNION ALL SELECT * FROM far
 ) AS either ORDER BY run_id, step
-""".replace("{found}", ALL.format(run="wanted.run_id", key="wanted.key"))
-# the mean of each run in each of so many stretches of steps; the same stretches for all runs, so that seeds can be laid together
-MEANS = """
-WITH points AS (
-    SELECT run_id, step, value, extract(epoch FROM time)::float8 AS at, min(step) OVER () AS low, max(step) OVER () AS high
-    FROM unnest(%(runs)s::bigint[]) AS wanted(run_id) CROSS JOIN LATERAL ({found}) AS found
+""".replace("{found}", ALL.format(run="wanted.run_id", key="wanted.key")).replace(
+    "{ends}", ENDS_OF.format(run="wanted.run_id", key="wanted.key")
 )
-SELECT run_id, place, avg(value), min(at), avg(at), low, high - low + 1 FROM (
-    SELECT *, CASE WHEN high - low + 1 <= %(points)s THEN step - low
-        ELSE (step - low)::bigint * %(points)s / (high - low + 1) END AS place FROM points
-) AS placed
-GROUP BY run_id, place, low, high ORDER BY run_id, place
-""".replace("{found}", ALL.format(run="wanted.run_id", key="%(key)s"))
+# the first and the last step with a finite value of one metric, for each run that has one
+ENDS = """
+SELECT wanted.run_id, ends.first, ends.last FROM unnest(%(runs)s::bigint[]) AS wanted(run_id) CROSS JOIN LATERAL ({ends}) AS ends
+WHERE ends.first IS NOT NULL
+""".replace("{ends}", ENDS_OF.format(run="wanted.run_id", key="%(key)s"))
+# the points of one metric of many runs behind a step and up to another; of a stretch only the part that is asked for is unpacked
+BETWEEN_CELLS = (("place", "int4"), ("step", "int4"), ("value", "float8"), ("time", "timestamptz"))
+BETWEEN = """
+SELECT {sent} FROM unnest(%(places)s::int[], %(runs)s::bigint[], %(after)s::int[], %(until)s::int[]) AS wanted(place, run_id, after, until)
+CROSS JOIN LATERAL (
+    SELECT step, value, time FROM experiments_metricpoint
+    WHERE run_id = wanted.run_id AND key = %(key)s AND value IS NOT NULL AND step > wanted.after AND step <= wanted.until
+    UNION ALL
+    SELECT point.step, point.value, point.time FROM experiments_metricstretch AS stretch
+    CROSS JOIN LATERAL (
+        SELECT width_bucket(wanted.after, steps) + 1 AS first, width_bucket(wanted.until, steps) AS last
+    ) AS part
+    CROSS JOIN LATERAL unnest(
+        steps[part.first:part.last], numbers[part.first:part.last], times[part.first:part.last]
+    ) AS point(step, value, time)
+    WHERE stretch.run_id = wanted.run_id AND stretch.key = %(key)s AND stretch.first_step <= wanted.until
+        AND stretch.first_step >= coalesce((
+            SELECT max(first_step) FROM experiments_metricstretch
+            WHERE run_id = wanted.run_id AND key = %(key)s AND first_step <= greatest(wanted.after, 0)
+        ), 0)
+) AS found GROUP BY wanted.place
+""".replace("{sent}", binary_rows.sent(BETWEEN_CELLS))
 TYPICAL = """
 WITH newest AS (
     SELECT run.id, run.recipe, row_number() OVER (PARTITION BY run.recipe ORDER BY run.id DESC) AS back

@@ -14,21 +14,44 @@ from . import levels
 
 COVERED = """
 SELECT wanted.place - 1, level, newest.number + 1, newest.last_step
-FROM unnest(%(keys)s::text[]) WITH ORDINALITY AS wanted(key, place) CROSS JOIN generate_series(0, %(highest)s) AS level
+FROM unnest(%(runs)s::bigint[], %(keys)s::text[]) WITH ORDINALITY AS wanted(run_id, key, place)
+CROSS JOIN generate_series(0, %(highest)s) AS level
 CROSS JOIN LATERAL (
     SELECT number, last_step FROM experiments_metriclevel AS row
-    WHERE row.run_id = %(run)s AND row.key = wanted.key AND row.level = level.level ORDER BY last_step DESC LIMIT 1
+    WHERE row.run_id = wanted.run_id AND row.key = wanted.key AND row.level = level.level ORDER BY last_step DESC LIMIT 1
 ) AS newest
 """
 ROWS = """
-SELECT wanted.place, wanted.level, found.points
+SELECT wanted.place, wanted.level, {columns}
 FROM unnest(%(places)s::int[], %(keys)s::text[], %(levels)s::int[], %(after)s::int[]) AS wanted(place, key, level, after)
 CROSS JOIN LATERAL (
-    SELECT last_step, points FROM experiments_metriclevel AS row
+    SELECT last_step, points, means FROM experiments_metriclevel AS row
     WHERE row.run_id = %(run)s AND row.key = wanted.key AND row.level = wanted.level AND row.last_step > wanted.after
 ) AS found
 ORDER BY wanted.place, found.last_step
 """
+POINTS, BOTH = ROWS.format(columns="points"), ROWS.format(columns="points, means")
+# OFFSET 0 keeps them looks into the index, one after the other: the database cannot know that few rows are found
+MEANS = """
+SELECT wanted.place, wanted.level, found.means
+FROM unnest(%(places)s::int[], %(runs)s::bigint[], %(levels)s::int[], %(after)s::int[], %(until)s::int[])
+    AS wanted(place, run_id, level, after, until)
+CROSS JOIN LATERAL (
+    SELECT means FROM experiments_metriclevel AS row
+    WHERE row.run_id = wanted.run_id AND row.key = %(key)s AND row.level = wanted.level
+        AND row.last_step > wanted.after AND row.last_step <= wanted.until
+    OFFSET 0
+) AS found
+"""
+# rows from before there were means: new rows go to the end, so the first row tells
+FORGOTTEN = """
+DELETE FROM experiments_metriclevel AS row USING unnest(%(keys)s::text[]) AS wanted(key) CROSS JOIN LATERAL (
+    SELECT means IS NULL AS old FROM experiments_metriclevel AS first
+    WHERE first.run_id = %(run)s AND first.key = wanted.key AND first.level = 0 ORDER BY last_step LIMIT 1
+) AS first
+WHERE row.run_id = %(run)s AND row.key = wanted.key AND first.old
+"""
+LAST_STEP = 2**31 - 1
 
 
 @dataclass
@@ -44,9 +67,14 @@ class Covered:
 
 
 def covered(run_id: int, keys: Sequence[str]) -> list[Covered]:
+    return covered_each([run_id] * len(keys), keys)
+
+
+def covered_each(run_ids: Sequence[int], keys: Sequence[str]) -> list[Covered]:
+    """One for each run with its key."""
     found = [Covered() for _ in keys]
     with connection.cursor() as cursor:
-        cursor.execute(COVERED, {"run": run_id, "keys": list(keys), "highest": levels.HIGHEST})
+        cursor.execute(COVERED, {"runs": list(run_ids), "keys": list(keys), "highest": levels.HIGHEST})
         for place, level, count, last_step in cursor.fetchall():
             found[place].rows[level], found[place].steps[level] = count, last_step
     return found
@@ -54,16 +82,49 @@ def covered(run_id: int, keys: Sequence[str]) -> list[Covered]:
 
 def rows(run_id: int, keys: Sequence[str], wanted: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, bytes]]:
     """(place, level, row) by place and step, of each (place of a key, level, step) wanted the rows that end behind the step."""
-    asked = list(wanted)
-    if not asked:
-        return []
+    return [(place, level, bytes(row)) for place, level, row in _rows(POINTS, run_id, keys, list(wanted))]
+
+
+def whole_rows(
+    run_id: int, keys: Sequence[str], wanted: Iterable[tuple[int, int, int]]
+) -> list[tuple[int, int, levels.Row]]:
+    """As `rows`, with the means."""
+    found = _rows(BOTH, run_id, keys, list(wanted))
+    return [(place, level, levels.Row(bytes(points), bytes(means))) for place, level, points, means in found]
+
+
+def _rows(statement: str, run_id: int, keys: Sequence[str], wanted: Sequence[tuple[int, int, int]]) -> list[Any]:
     given: dict[str, Any] = {
         "run": run_id,
-        "places": [place for place, _, _ in asked],
-        "keys": [keys[place] for place, _, _ in asked],
-        "levels": [level for _, level, _ in asked],
-        "after": [after for _, _, after in asked],
+        "places": [place for place, _, _ in wanted],
+        "keys": [keys[place] for place, _, _ in wanted],
+        "levels": [level for _, level, _ in wanted],
+        "after": [after for _, _, after in wanted],
     }
+    return _found(statement, given) if wanted else []
+
+
+def means(
+    run_ids: Sequence[int], key: str, wanted: Sequence[tuple[int, int, int, int]]
+) -> list[tuple[int, int, bytes | None]]:
+    """(place, level, means of a row) of each (place of a run, level, step, step) wanted: of the rows that end behind the first step, and not behind
+    the second. None: of a row that was made before there were means."""
+    if not wanted:
+        return []
+    places, level, after, until = map(list, zip(*wanted, strict=True))
+    of = [run_ids[place] for place in places]
+    given: dict[str, Any] = {"places": places, "runs": of, "levels": level, "after": after, "until": until, "key": key}
+    return _found(MEANS, given)
+
+
+def forget_old(run_id: int, keys: Sequence[str]) -> None:
+    """Removes the levels of metrics whose rows have no means. The caller holds the lock of the run."""
     with connection.cursor() as cursor:
-        cursor.execute(ROWS, given)
-        return [(place, level, bytes(row)) for place, level, row in cursor.fetchall()]
+        cursor.execute(FORGOTTEN, {"run": run_id, "keys": list(keys)})
+
+
+def _found(statement: str, given: dict[str, Any]) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, given)
+        found: list[Any] = cursor.fetchall()
+    return found

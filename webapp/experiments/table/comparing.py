@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from django.db import connection
 
 from trainer.metrics.claims.verdict import mean_over_seeds
 from trainer.metrics.estimate import Estimate
 
 from .. import recipe_metrics
-from ..metrics import points as stored
+from ..metrics import ranges
 from ..models import Run
 from ..runs import comparability
 from ..table_facts import SEED
@@ -186,16 +187,12 @@ def curves(runs: Sequence[Run], key: str, points: int = MOST_POINTS) -> Curves:
     """At most `points` for a run and `POINTS` in all. Each value is the mean of a range of steps, which is longer if there are more
     runs."""
     most = max(2, min(points, MOST_POINTS, POINTS // max(len(runs), 1)))
-    rows = stored.means([run.pk for run in runs], key, most)
-    low, span = (rows[0][5], rows[0][6]) if rows else (0, 1)
-    places = sorted({row[1] for row in rows})
-    exact = span <= most
-    steps = [float(low + place) if exact else low + (place + 0.5) * span / most for place in places]
-    at = {place: i for i, place in enumerate(places)}
-    held: dict[int, tuple[list[float | None], list[float | None]]] = {}
-    starts: dict[int, float] = {}
-    for run_id, place, value, first, mean_time, *_ in rows:
-        start = starts.setdefault(run_id, first)
-        values, times = held.setdefault(run_id, ([None] * len(places), [None] * len(places)))
-        values[at[place]], times[at[place]] = value, mean_time - start
-    return Curves(steps, held, most, exact)
+    found = ranges.means([run.pk for run in runs], key, most)
+    places, at = np.unique(found.place, return_inverse=True)
+    exact = found.span <= most
+    steps = found.low + places if exact else found.low + (places + 0.5) * found.span / most
+    values, times = (np.full((len(runs), len(places)), None, object) for _ in range(2))
+    values[found.run, at], times[found.run, at] = found.value, found.at
+    which = sorted(set(found.run.tolist()), key=lambda i: runs[i].pk)
+    held = {runs[i].pk: (values[i].tolist(), times[i].tolist()) for i in which}
+    return Curves(steps.astype(float).tolist(), held, most, exact)

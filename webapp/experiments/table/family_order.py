@@ -22,7 +22,7 @@ SELECT DISTINCT other.id FROM experiments_run AS near JOIN experiments_run AS ot
 WHERE near.id = ANY(%s)
 """  # noqa: S608  ours
 Members = Callable[[Collection[int]], "QuerySet[Any]"]
-"""Those of some runs that are in the rows."""
+"""From ids of runs to the runs among them that rows have."""
 
 
 @dataclass(frozen=True)

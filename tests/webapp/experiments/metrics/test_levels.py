@@ -55,6 +55,26 @@ def test_a_row_of_the_next_level_is_that_of_its_points(random):
     assert len(row) == len(levels.rows(points)[0]) < 700
 
 
+@given(st.randoms(use_true_random=False))
+def test_means_are_those_of_the_points_of_each_unit(random):
+    points = points_of([float(random.randrange(9)) for _ in range(levels.FANOUT * levels.ROW + 5)], 3)
+    rows = levels.whole_rows(points)
+    assert [row.points for row in rows] == levels.rows(points)
+    for size, means in ((1, [row.means for row in rows]), (levels.FANOUT, [levels.merged_rows(rows).means])):
+        each = points[: levels.FANOUT * levels.ROW].reshape(-1, size * levels.UNIT)
+        units = levels.opened_means(b"".join(means))
+        assert units["value"].tolist() == [part["value"].mean() for part in each]
+        assert units["at"].tolist() == [part["at"].mean() for part in each]
+        assert (units["first"] == each["step"][:, 0]).all() and (units["last"] == each["step"][:, -1]).all()
+
+
+def test_means_of_large_values_are_numbers():
+    points = points_of([1.5e308] * levels.ROW)
+    (means,) = levels.means(points)
+    assert (levels.opened_means(means)["value"] == 1.5e308).all()
+    assert (levels.opened_means(levels.merged_means([means] * 4))["value"] == 1.5e308).all()
+
+
 @given(few(1, 300), st.integers(1, 40))
 def test_thinning_keeps_the_extremes_of_every_bucket_of_steps(values, buckets):
     points = points_of(values, 3)

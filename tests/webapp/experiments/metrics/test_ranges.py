@@ -1,0 +1,147 @@
+"""Means of ranges of steps are those of all points, whether levels are there or not, and long runs are read from their levels."""
+
+import random
+import statistics
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from webapp.experiments.bulk import StepMetrics
+from webapp.experiments.metrics import condensing, levels, points, ranges, writing
+from webapp.experiments.models import MetricLevel, MetricPoint, Run
+
+pytestmark = pytest.mark.django_db
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The runs for which condensing was requested."""
+    found = []
+    monkeypatch.setattr(condensing, "enqueue", lambda task, run_id: None)
+    monkeypatch.setattr(ranges, "enqueue", lambda task, run_id: found.append((task, run_id)))
+    return found
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Units of two points, and rows of two units."""
+    for name, size in (("UNIT", 2), ("UNITS", 2), ("ROW", 4)):
+        monkeypatch.setattr(levels, name, size)
+    monkeypatch.setattr(ranges, "DOWN", 1)  # a row of the level below, as with sixteen units a row of the second below
+    monkeypatch.setattr(levels, "FANOUT", 2)
+
+
+def write(run: Run, told: dict[int, float]) -> None:
+    steps = [StepMetrics(step, NOON + timedelta(seconds=7 * step), {"loss": value}) for step, value in told.items()]
+    writing.steps(run.pk, steps)
+
+
+def found(runs: list[Run], most: int) -> dict[tuple[int, int], tuple[float, float]]:
+    """{(run, range): (value, seconds)}"""
+    told = ranges.means([run.pk for run in runs], "loss", most)
+    rows = zip(told.run.tolist(), told.place.tolist(), told.value.tolist(), told.at.tolist(), strict=True)
+    return {(runs[run].pk, place): (value, at) for run, place, value, at in rows}
+
+
+def expected(runs: list[Run], most: int) -> dict[tuple[int, int], tuple[float, float]]:
+    """The same by plain loops over all points."""
+    held = {run.pk: [(step, value) for _, step, value in points.values(run.pk, ["loss"])] for run in runs}
+    steps = [step for each in held.values() for step, _ in each]
+    low, span = (min(steps), max(steps) - min(steps) + 1) if steps else (0, 1)
+    parts: dict[tuple[int, int], list[tuple[int, float]]] = {}
+    for run_id, each in held.items():
+        for step, value in each:
+            place = step - low if span <= most else (step - low) * most // span
+            parts.setdefault((run_id, place), []).append((step, value))
+    first = {run_id: min(each)[0] for run_id, each in held.items() if each}
+    return {
+        (run_id, place): (
+            statistics.fmean(value for _, value in part),
+            statistics.fmean(7.0 * (step - first[run_id]) for step, _ in part),
+        )
+        for (run_id, place), part in parts.items()
+    }
+
+
+def agree(runs: list[Run], most: int) -> None:
+    told, plain = found(runs, most), expected(runs, most)
+    assert sorted(told) == sorted(plain)
+    for place, numbers in plain.items():
+        assert told[place] == pytest.approx(numbers, rel=1e-9, abs=1e-6), (place, most)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_means_are_those_of_all_points_whatever_is_condensed(launch, small, asked, seed):
+    draw = random.Random(seed)  # noqa: S311
+    runs = [launch(name=f"r{i}") for i in range(3)]
+    fronts = [draw.randrange(50) for _ in runs]
+    for _ in range(40):
+        i = draw.randrange(len(runs))
+        told = {}
+        for _ in range(draw.randint(1, 12)):
+            gap = draw.choice([1, 1, 1, 3, 200])
+            step = fronts[i] + gap if draw.random() < 0.9 else draw.randint(max(0, fronts[i] - 20), fronts[i] + 1)
+            fronts[i] = max(fronts[i], step)
+            told[step] = draw.randrange(9) / 7
+        write(runs[i], told)
+        if draw.random() < 0.4:
+            condensing.condense(runs[i].pk)
+        if draw.random() < 0.3:
+            agree(runs, draw.choice([2, 3, 7, 40, 100_000]))
+    for run in runs:
+        condensing.condense(run.pk)
+    for most in (2, 3, 5, 11, 60):
+        agree(runs, most)
+    assert set(MetricLevel.objects.values_list("level", flat=True)) >= {0, 1, 2} and asked == []
+
+
+@pytest.fixture
+def long(run):
+    MetricPoint.objects.bulk_create(
+        MetricPoint(run=run, key="loss", step=step, value=float(step % 10), time=NOON + timedelta(seconds=7 * step))
+        for step in range(20_000)
+    )
+    condensing.condense(run.pk)
+    return run
+
+
+def test_a_long_run_is_read_from_its_levels(long, asked, monkeypatch):
+    read = []
+    real = points.between
+    monkeypatch.setattr(
+        points, "between", lambda *given: (each for each in real(*given) if not read.append(len(each[0])))
+    )
+    agree([long], 7)
+    assert 0 < sum(read) < 500, "some at the borders of the ranges, and those that no level has yet"
+
+
+def test_levels_from_before_there_were_means_are_not_read_and_are_made_again(long, asked):
+    MetricLevel.objects.update(means=None)
+    agree([long], 7)
+    assert asked == [(condensing.TASK, long.pk)]
+    asked.clear()
+    condensing.condense(long.pk)
+    assert not MetricLevel.objects.filter(means=None).exists() and MetricLevel.objects.filter(level=1).exists()
+    agree([long], 7)
+    assert asked == []
+
+
+def test_large_values_have_a_mean(run):
+    write(run, dict.fromkeys(range(1, 9), 1.5e308))
+    assert {value for value, _ in found([run], 2).values()} == {1.5e308}
+
+
+def test_means_cost_the_same_queries_for_any_number_of_runs(launch, small, asked):
+    runs = [launch(name=f"r{i}") for i in range(6)]
+    for run in runs:
+        write(run, {step: float(step) for step in range(64)})
+        condensing.condense(run.pk)
+    counted = []
+    for some in (runs[:1], runs):
+        with CaptureQueriesContext(connection) as queries:
+            assert found(some, 5)
+        counted.append(len(queries))
+    assert counted[0] == counted[1]

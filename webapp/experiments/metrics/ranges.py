@@ -1,0 +1,145 @@
+"""The means of one metric of many runs in ranges of steps, which are the same for all runs.
+
+Long runs are read from their levels: a unit that lies in one range counts with its mean. A unit that lies in two ranges is read from lower
+levels, and the last few points at a border one by one. So the result is that of all points.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from webapp.core.tasks import enqueue
+from webapp.datasets.encoding.copy_format import moment
+
+from . import condensing, levels, points, stored_levels
+
+UNITS = 4
+"""Units of the highest level that is read in each range of a run, on average; so most of them lie in one range."""
+DOWN = 2
+"""A unit is a row of the level so far below it."""
+
+
+@dataclass(frozen=True)
+class RangeMeans:
+    """Of the runs (`run`: places) in the ranges (`place`) in which they have points: the `value` and the time (`at`, seconds since the run's
+    first point). The ranges begin at the step `low` and divide `span` steps."""
+
+    low: int
+    span: int
+    run: NDArray[np.int64]
+    place: NDArray[np.int64]
+    value: NDArray[np.float64]
+    at: NDArray[np.float64]
+
+
+def means(run_ids: Sequence[int], key: str, most: int) -> RangeMeans:
+    """At most so many ranges; each is one step if there are no more steps. Four to eight statements, for any number of runs and points."""
+    ends = points.ends(run_ids, key)
+    low = min((first for first, _ in ends.values()), default=0)
+    high = max((last for _, last in ends.values()), default=0)
+    sums = _Sums(low, high - low + 1, most)
+    places = [place for place, run_id in enumerate(run_ids) if run_id in ends]
+    held = [run_ids[place] for place in places]
+    _read(sums, held, key, [ends[run_id] for run_id in held])
+    began = points.times({run_id: (key, ends[run_id][0]) for run_id in held})
+    firsts = np.array([moment(began[run_id]) if run_id in began else np.inf for run_id in held], np.float64)
+    return sums.means(np.array(places, np.int64), firsts)
+
+
+def _read(sums: "_Sums", run_ids: Sequence[int], key: str, ends: Sequence[tuple[int, int]]) -> None:
+    single, units = _wanted(sums, run_ids, key, ends)
+    old: set[int] = set()
+    found = stored_levels.means(run_ids, key, units)
+    while found:
+        old.update(place for place, _, means in found if means is None)
+        runs, level, means = map(list, zip(*found, strict=True))
+        crossing = sums.add_rows(runs, level, [each or bytes(levels.UNITS * levels.MEAN.itemsize) for each in means])
+        single += [(run, first - 1, last) for run, level, first, last in crossing if level < DOWN]
+        below = [(run, level - DOWN, last - 1, last) for run, level, _, last in crossing if level >= DOWN]
+        found = stored_levels.means(run_ids, key, below)
+    if old:
+        sums.forget(old)
+        single = [each for each in single if each[0] not in old] + [
+            (place, -1, stored_levels.LAST_STEP) for place in old
+        ]
+        for place in old:
+            enqueue(condensing.TASK, run_ids[place])
+    for of, piece in points.between(run_ids, key, single):
+        sums.add_points(of, piece)
+
+
+def _wanted(
+    sums: "_Sums", run_ids: Sequence[int], key: str, ends: Sequence[tuple[int, int]]
+) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int, int]]]:
+    """What is read: of each run the points behind its levels, and the levels from the highest that has units enough in each range."""
+    single, units = [], []
+    reach = stored_levels.covered_each(run_ids, [key] * len(run_ids))
+    for place, (covered, (first, last)) in enumerate(zip(reach, ends, strict=True)):
+        highest = _highest(covered, sums.ranges(first, last))
+        single.append((place, covered.steps[0] if highest >= 0 else -1, stored_levels.LAST_STEP))
+        for level in range(highest + 1):
+            after = -1 if level == highest else covered.beyond(level)
+            units.append((place, level, after, covered.steps[level]))
+    return single, units
+
+
+def _highest(covered: stored_levels.Covered, ranges: int) -> int:
+    """-1: all points are read."""
+    enough = [level for level, rows in covered.rows.items() if rows * levels.UNITS >= UNITS * ranges]
+    return max(enough, default=-1)
+
+
+class _Sums:
+    """What was read of each run in each range."""
+
+    def __init__(self, low: int, span: int, most: int) -> None:
+        self.low, self.span, self.most = low, span, most
+        self._parts: list[tuple[NDArray[Any], ...]] = []  # runs, ranges, numbers of points, values, times
+
+    def ranges(self, first: int, last: int) -> int:
+        """The number of ranges that these steps touch."""
+        begin, end = self._of(np.array([first, last], np.int64)).tolist()
+        return int(end - begin + 1)
+
+    def _of(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
+        behind = steps.astype(np.int64) - self.low
+        return behind if self.span <= self.most else behind * self.most // self.span
+
+    def add_points(self, runs: NDArray[np.int64], found: levels.Points) -> None:
+        self._parts.append((runs, self._of(found["step"]), np.ones(len(found)), found["value"], found["at"]))
+
+    def add_rows(
+        self, runs: Sequence[int], level: Sequence[int], means: Sequence[bytes]
+    ) -> list[tuple[int, int, int, int]]:
+        """Adds the units that lie in one range, of rows. Returns of the others the run, the level, and the first and the last step."""
+        units = levels.opened_means(b"".join(means))
+        of, at = (np.repeat(np.array(each, np.int64), levels.UNITS) for each in (runs, level))
+        begin, end = self._of(units["first"]), self._of(units["last"])
+        kept = begin == end
+        size = levels.UNIT * np.float64(levels.FANOUT) ** at
+        self._parts.append((of[kept], begin[kept], size[kept], units["value"][kept], units["at"][kept]))
+        others = (of, at, units["first"], units["last"])
+        return list(zip(*(each[~kept].tolist() for each in others), strict=True))
+
+    def forget(self, runs: set[int]) -> None:
+        kept = [~np.isin(part[0], list(runs)) for part in self._parts]
+        self._parts = [tuple(each[mask] for each in part) for part, mask in zip(self._parts, kept, strict=True)]
+
+    def means(self, places: NDArray[np.int64], firsts: NDArray[np.float64]) -> RangeMeans:
+        """`places`: of the runs whose numbers were added. `firsts`: the times of their first points."""
+        empty = (np.empty(0, np.int64),) * 2 + (np.empty(0),) * 3
+        run, place, size, value, at = (np.concatenate(each) for each in zip(empty, *self._parts, strict=True))
+        keys, which = np.unique(run * self.most + place, return_inverse=True)
+        of, ranges = keys // self.most, keys % self.most
+        # divided first: a sum of large values may be no number
+        share = size / np.bincount(which, size, len(keys))[which]
+        starts = firsts.copy()
+        first = np.r_[True, of[1:] != of[:-1]][which] if len(keys) else np.empty(0, bool)
+        np.minimum.at(starts, run[first], at[first])
+        seconds = np.bincount(which, (at - starts[run]) / 1e6 * share, len(keys))
+        return RangeMeans(
+            self.low, self.span, places[of], ranges, np.bincount(which, value * share, len(keys)), seconds
+        )
