@@ -284,6 +284,22 @@ def test_cancelled_in_the_middle_it_shows_how_far_it_came(team, audit, monkeypat
     assert (row.state, row.progress) == (State.CANCELLED, {"phase": "scoring", "done": 1, "total": 2})
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_once_it_is_over_its_progress_is_the_last(audit, monkeypatch, fails):
+    row = audit()
+    real = RECIPES["judge_audit"].run
+
+    def told_late(context):  # less than a second after the progress was stored
+        context.evaluation.progress = {"phase": "scoring", "done": 2, "total": 2}
+        return 1 / 0 if fails else real(context)
+
+    monkeypatch.setitem(RECIPES, "judge_audit", replaced(told_late))
+    running.run(row.pk)
+    row.refresh_from_db()
+    assert row.state == (State.FAILED if fails else State.FINISHED)
+    assert row.progress == {"phase": "scoring", "done": 2, "total": 2}
+
+
 def test_cancelled_in_the_last_moment_it_stays_cancelled(team, audit, monkeypatch):
     row = audit()
     real = RECIPES["judge_audit"].run

@@ -162,9 +162,8 @@ def _finish(evaluation: Evaluation, outcome: RecipeOutcome) -> None:
             tags[each] = tags.get(each, 0) + 1
     evaluation.results = outcome.report.json(tags)
     evaluation.ended_at = timezone.now()
-    moved = _running(evaluation).update(
-        state=State.FINISHED, results=evaluation.results, ended_at=evaluation.ended_at, problem=""
-    )
+    ended = {"results": evaluation.results, "ended_at": evaluation.ended_at, "progress": evaluation.progress}
+    moved = _running(evaluation).update(state=State.FINISHED, problem="", **ended)
     if not moved:
         return
     Case.objects.filter(evaluation=evaluation).delete()  # left by an attempt that failed while it wrote them
@@ -199,7 +198,8 @@ def _pause(evaluation: Evaluation, why: str) -> None:
 @transaction.atomic
 def _fail(evaluation: Evaluation, why: str) -> None:
     audit.asked_by(evaluation)
-    if _running(evaluation).update(state=State.FAILED, problem=why, ended_at=timezone.now()):
+    ended = {"ended_at": timezone.now(), "progress": evaluation.progress}
+    if _running(evaluation).update(state=State.FAILED, problem=why, **ended):
         evaluation.state, evaluation.problem = State.FAILED, why
         audit.record(evaluation.workspace, evaluation.created_by, "evaluation.failed", evaluation, reason=why)
         services.tell(evaluation)
