@@ -5,11 +5,14 @@ import json
 import os
 import sys
 from contextlib import suppress
+from importlib import import_module
 
 import pytest
 
 from tests.pages import compile_templates
 from tests.xdist_workers import ARGUMENTS
+
+LATE = ("scipy.optimize", "scipy.sparse", "scipy.stats")
 
 
 class Importer:
@@ -39,8 +42,13 @@ def load() -> None:
         os.dup2(kept, 1)
         os.close(kept)
         os.close(silent)
+    # each worker would do this at the first use
     if "webapp.urls" in sys.modules:
-        compile_templates()  # each worker would do it
+        compile_templates()
+    for name in LATE:
+        import_module(name)
+    if "tests.webapp.security.test_scim" in sys.modules:
+        import_module("webapp.identity.scim.views")
     gc.collect()
     gc.freeze()
 
