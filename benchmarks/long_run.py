@@ -3,7 +3,8 @@
 Starts its own Postgres, Redis and web server, as `benchmarks.ingest` does, and sends the events of one run: metrics, progress and log lines, in
 batches of 200, every fiftieth batch twice. It prints for each tenth of them how fast they were stored and how much memory the web server
 has, and counts the points and lines that were stored: none may be missing or double. After each tenth it condenses the points as a worker
-does, because the services do not include one. Then it reads the run as a person and a script do.
+does, because the services do not include one. Then it reads the run as a person and a script do. The time of the processors for a read, of web
+server and database together, hardly depends on what else runs on the machine.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from benchmarks.ingest import EVENTS_PER_POST, batch, new_runs, services
+from benchmarks.ingest import EVENTS_PER_POST, batch, new_runs, services, spent
 from benchmarks.machine import describe
 
 TWICE = 50  # every batch of so many is sent twice
@@ -45,10 +46,10 @@ def main() -> None:
     for until, rate, p95, memory in parts:
         print(f"{until:14,}{rate:12,.0f}{p95:14.1f}{memory:17,.0f}")
     print(
-        f"\nmissing points and lines: {lost}; double: {double}\n\n{'read, with the run stored':42}{'median ms':>12}{'kB':>8}"
+        f"\nmissing points and lines: {lost}; double: {double}\n\n{'read, with the run stored':42}{'median ms':>12}{'processor ms':>14}{'kB':>8}"
     )
-    for label, (took, size) in reads.items():
-        print(f"{label:42}{took:12.0f}{size / 1000:8,.0f}")
+    for label, (took, used, size) in reads.items():
+        print(f"{label:42}{took:12.0f}{used:14.0f}{size / 1000:8,.0f}")
     found = {"long_run_missing": (lost, "rows"), "long_run_double": (double, "rows")}
     found["long_run_page"] = (round(reads["page of the run"][0]), "ms")
     print(
@@ -108,8 +109,8 @@ def missed(run_id: int, posts: int) -> tuple[int, int]:
     return lost, double
 
 
-def read(address: str, run_id: int) -> dict[str, tuple[float, int]]:
-    """{what: (median ms, bytes)}, over HTTP."""
+def read(address: str, run_id: int) -> dict[str, tuple[float, float, int]]:
+    """{what: (median ms, processor ms, bytes)}, over HTTP."""
     from tests.team import browser
     from webapp.accounts.models import Membership, Role, User
     from webapp.experiments.models import Run
@@ -131,15 +132,16 @@ def read(address: str, run_id: int) -> dict[str, tuple[float, int]]:
         return {label: _timed(partial(client.get, path)) for label, path in asked.items()}
 
 
-def _timed(get: Callable[[], httpx.Response]) -> tuple[float, int]:
-    took, size = [], 0
+def _timed(get: Callable[[], httpx.Response]) -> tuple[float, float, int]:
+    get().raise_for_status()  # the first page of a kind compiles templates
+    took, size, before = [], 0, sum(spent().values())
     for _ in range(ROUNDS):
         started = time.perf_counter()
         reply = get()
         took.append((time.perf_counter() - started) * 1000)
         reply.raise_for_status()
         size = len(reply.content)
-    return statistics.median(took), size
+    return statistics.median(took), 1000 * (sum(spent().values()) - before) / ROUNDS, size
 
 
 if __name__ == "__main__":
