@@ -1,4 +1,4 @@
-"""What the database knows of the tables of examples. It plans queries by that, and learns it by ANALYZE, or by itself within minutes."""
+"""Tells the database how many rows the tables of examples have, by ANALYZE. It plans queries by that, and would learn it only minutes later."""
 
 from django.db import connection
 
