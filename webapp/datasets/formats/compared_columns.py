@@ -39,7 +39,7 @@ def compared(cells: Row, columns: Mapping) -> Row:
 
 
 def _better(value: Any, columns: Mapping) -> str:
-    """What the value says: the name of a side, of its column or of its model (`model_a`), 1 or 2, or that neither is better."""
+    """The side that the value names by its letter, its column, its model (`model_a`) or its number, or that neither is better."""
     said = f"{value:g}" if isinstance(value, float) else str(value).strip().lower()
     for side in (FIRST, SECOND):
         if said in (side, side.replace("response", "model"), columns[side].lower()):

@@ -264,7 +264,7 @@ def waiting_behind(step: ChainStep) -> list[ChainStep]:
 
 
 def ends_with(step: ChainStep) -> str:
-    """What a person should know before the step is cancelled: which steps end with it."""
+    """The warning before the step is cancelled: the steps behind it that end too."""
     behind = [f"“{each}”" for each in waiting_behind(step)]
     too = f" {listed(behind)} behind it {'is' if len(behind) == 1 else 'are'} cancelled too." if behind else ""
     return f"It is not launched.{too} To have it again, you must fill in its form again."

@@ -24,7 +24,7 @@ DOWN = 2
 
 @dataclass(frozen=True)
 class RangeMeans:
-    """Of the runs (`run`: places) in the ranges (`place`) in which they have points: the `value` and the time (`at`, seconds since the run's
+    """Means of runs (`run`: places) in ranges (`place`) in which they have points: the `value` and the time (`at`, seconds since the run's
     first point). The ranges begin at the step `low` and divide `span` steps."""
 
     low: int
@@ -74,7 +74,7 @@ def _read(sums: "_Sums", run_ids: Sequence[int], key: str, ends: Sequence[tuple[
 def _wanted(
     sums: "_Sums", run_ids: Sequence[int], key: str, ends: Sequence[tuple[int, int]]
 ) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int, int]]]:
-    """What is read: of each run the points behind its levels, and the levels from the highest that has units enough in each range."""
+    """The reads of each run: the points behind its levels, and the levels from the highest that has units enough in each range."""
     single, units = [], []
     reach = stored_levels.covered_each(run_ids, [key] * len(run_ids))
     for place, (covered, (first, last)) in enumerate(zip(reach, ends, strict=True)):
@@ -93,7 +93,7 @@ def _highest(covered: stored_levels.Covered, ranges: int) -> int:
 
 
 class _Sums:
-    """What was read of each run in each range."""
+    """Sums of all that was read of each run in each range."""
 
     def __init__(self, low: int, span: int, most: int) -> None:
         self.low, self.span, self.most = low, span, most
