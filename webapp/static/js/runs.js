@@ -77,6 +77,8 @@ function show() {
   const compare = bar.querySelector('[data-act="compare"]');
   compare.disabled = size < 2;
   compare.title = compare.disabled ? "Choose two or more" : "";
+  const again = bar.querySelector('[data-act="again"]'); // takes the place of Compare, which needs two runs
+  if (again) compare.hidden = !(again.hidden = size !== 1);
   const page = list.querySelector("[data-choose-page]");
   const all = choice.boxes();
   if (page) {
@@ -208,6 +210,7 @@ function stop() {
 
 const ACTIONS = {
   compare,
+  again: () => location.assign(`/runs/${choice.ids()[0]}/fork`),
   csv,
   stop,
   clear: () => {
