@@ -15,8 +15,10 @@ def name_of(task: str, wanted: int) -> str:
 
 
 def counts_of(task: str, wanted: int) -> Mapping[str, Any]:
-    """{"train": {count: n}, "heldout": {...}, "labels": {"tags": {"counts": {tag: n}, "others": n}, "domains": ...}}; the keys of counts are
-    those of `trainer.contracts.training_counts`. Raises KeyError for a task that no plan asks for."""
+    """{"train": {count: n}, "heldout": {...}, "labels": {"tags": {"counts": {tag: n}, "others": n}, "domains": ...}}.
+
+    The keys of counts are those of `trainer.contracts.training_counts`. Raises KeyError for a task that no plan asks for.
+    """
     return _stored()[name_of(task, wanted)]
 
 
