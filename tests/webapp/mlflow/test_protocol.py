@@ -37,7 +37,8 @@ def test_a_run_is_a_run_like_any_other(team, rest_client):
     assert curves["curves"]["loss"]["values"] == [2.5, 1.5]
     for tab in ("", "/config", "/lineage"):
         assert page.get(f"/runs/{run.pk}{tab}").status_code == 200
-    assert "red" in page.get(f"/runs/{run.pk}/lineage").content.decode()
+    lineage = page.get(f"/runs/{run.pk}/lineage").content.decode()
+    assert "red" in lineage and "through MLflow’s protocol" in lineage  # which touchstone.wandb and imports speak too
     assert page.get(f"/runs/{run.pk}/rollouts").headers["Location"] == f"/runs/{run.pk}"  # it has no rollouts
     assert page.get(f"/api/v1/runs/compare?ids={run.pk}").status_code == 200
 
