@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +24,13 @@ def test_wilson_by_hand() -> None:
     assert (found.value, found.n) == (0.8, 10)
     assert (found.low, found.high) == pytest.approx((0.4901625, 0.9433178), abs=1e-6)
     assert proportion(0, 10).low == 0 and proportion(10, 10).high == 1
+
+
+def test_wilson_is_that_of_scipy_to_the_last_digit() -> None:
+    for n in (1, 2, 3, 7, 10, 97, 1000, 123_457):
+        for successes in sorted({0, 1, n // 3, n // 2, n - 1, n}):
+            found, peer = proportion(successes, n), scipy.stats.binomtest(successes, n).proportion_ci(method="wilson")
+            assert (found.value, found.low, found.high) == (successes / n, peer.low, peer.high)
 
 
 def test_what_has_no_cases_has_a_reason_and_no_value() -> None:
