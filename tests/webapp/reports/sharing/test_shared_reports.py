@@ -85,7 +85,7 @@ def test_the_page_leads_nowhere_sets_no_cookie_and_names_nobody(link, seeds, rep
         "/reports/",
         "ws/",
         "is:any",
-        ">By<",
+        ">Person<",
     ):
         assert said not in text, said
 

@@ -37,7 +37,7 @@ def test_a_workspace_allows_no_links_until_an_owner_does(team, report, as_resear
 def test_the_form_says_what_will_be_seen(allowed, report, as_researcher, seeds):
     text = unescape(as_researcher.get(f"/reports/{report.pk}/share").content.decode())
     assert "all of version 1" in text and "<code>reward/mean</code>" in text and f"{seeds[0]}, step 2" in text
-    assert "State, By, reward/mean" in text and "<em>By</em> is left out" in text
+    assert "State, Person, reward/mean" in text and "<em>Person</em> is left out" in text
     assert f'href="/reports/{report.pk}/share"' in as_researcher.get(f"/reports/{report.pk}").content.decode()
 
 
