@@ -20,6 +20,7 @@ from webapp.annotation.models import Comment, Project, Task
 from webapp.annotation.models import Job as ProjectJob
 from webapp.annotation.review import queries as review
 from webapp.backups.models import Backup
+from webapp.core.database.made_once import StatementOfId
 from webapp.core.models import AuditEntry
 from webapp.core.text.texts import shortened
 from webapp.datasets.models import CurationJob, ImportJob
@@ -84,11 +85,19 @@ def of(membership: Membership) -> Needs:
 
 
 def _present_kinds(workspace: int) -> dict[NeedKind, QuerySet[Any]]:
-    rows = {kind: kind.rows(workspace) for kind in (*FAILED, *STANDING, *REMARKED, *NEW, *WAITING)}
-    told = Workspace.objects.filter(pk=workspace).values_list(*map(Exists, rows.values())).first()
-    return {
-        kind: found for (kind, found), there in zip(rows.items(), told or [False] * len(rows), strict=True) if there
-    }
+    told = _PRESENT.rows(workspace)
+    return {kind: kind.rows(workspace) for kind, there in zip(_kinds(), *told, strict=True) if there} if told else {}
+
+
+def _kinds() -> tuple[NeedKind, ...]:
+    return (*FAILED, *STANDING, *REMARKED, *NEW, *WAITING)
+
+
+_PRESENT = StatementOfId(
+    lambda workspace: Workspace.objects.filter(pk=workspace).values_list(
+        *(Exists(kind.rows(workspace)) for kind in _kinds())
+    )
+)
 
 
 def _lines(kinds: Iterable[NeedKind], there: Mapping[NeedKind, QuerySet[Any]]) -> list[AttentionItem]:
