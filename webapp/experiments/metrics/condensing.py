@@ -89,11 +89,11 @@ def _condense(run_id: int, keys: list[str]) -> list[str]:
 
 
 def write(
-    run_id: int, keys: Sequence[str], reach: Sequence[stored_levels.Covered], fresh: Mapping[int, list[levels.Row]]
+    run_id: int, keys: Sequence[str], reach: Sequence[stored_levels.Covered], fresh: Mapping[int, list[levels.LevelRow]]
 ) -> None:
     """Writes rows of level 0, and for each further level those that are complete now."""
     wanted = [(place, level, reach[place].beyond(level)) for place in fresh for level in reach[place].rows]
-    waiting: dict[tuple[int, int], list[levels.Row]] = {}
+    waiting: dict[tuple[int, int], list[levels.LevelRow]] = {}
     for place, level, row in stored_levels.whole_rows(run_id, keys, wanted):
         waiting.setdefault((place, level), []).append(row)
     made: list[tuple[str, int, int, int, bytes, bytes]] = []

@@ -34,21 +34,21 @@ def rows(points: Points) -> list[bytes]:
     return [_row(each[0, 0], each[-1, -1], low, high) for each, low, high in zip(whole, lows, highs, strict=True)]
 
 
-class Row(NamedTuple):
+class LevelRow(NamedTuple):
     """A row as it is stored."""
 
     points: bytes
     means: bytes
 
 
-def whole_rows(points: Points) -> list[Row]:
+def whole_rows(points: Points) -> list[LevelRow]:
     """Rows of level 0 for as many of the points as fill whole rows."""
-    return list(map(Row, rows(points), means(points)))
+    return list(map(LevelRow, rows(points), means(points)))
 
 
-def merged_rows(four: Sequence[Row]) -> Row:
+def merged_rows(four: Sequence[LevelRow]) -> LevelRow:
     """The row of the next level for `FANOUT` rows that follow one another."""
-    return Row(merged([row.points for row in four]), merged_means([row.means for row in four]))
+    return LevelRow(merged([row.points for row in four]), merged_means([row.means for row in four]))
 
 
 def means(points: Points) -> list[bytes]:

@@ -51,7 +51,7 @@ class _Reader:
 
 
 @dataclass(frozen=True)
-class Condition:
+class RunCondition:
     """The condition that a run must meet to be found by a query. Archived runs are left out unless the query names them."""
 
     terms: Sequence[Term]
@@ -66,11 +66,11 @@ class Condition:
         return found if any(map(_tells_of_archived, self.terms)) else found & Q(archived_at__isnull=True)
 
 
-def condition(membership: Membership, text: str) -> Condition:
+def condition(membership: Membership, text: str) -> RunCondition:
     """Raises QueryProblem."""
     terms = parse(text)
     asked = [name for term in terms if term.field for name in _named(term.field, term) if name not in FIELDS]
-    read = Condition(terms, _Reader(membership, columns.resolve(membership.workspace_id, asked)))
+    read = RunCondition(terms, _Reader(membership, columns.resolve(membership.workspace_id, asked)))
     read.of()  # raises what is wrong
     return read
 

@@ -14,7 +14,7 @@ from ..runs import listing
 from . import columns, keyset
 from .among import Among
 from .columns import Column
-from .conditions import Condition, condition
+from .conditions import RunCondition, condition
 from .keyset import RowOrder
 from .language import QueryProblem
 from .models import RunChange, RunStar, RunTag, RunValue, RunView, RunViewChoice
@@ -76,7 +76,7 @@ class FoundRuns:
     """The workspace's runs that a query finds; with `within`, only those with these ids."""
 
     membership: Membership
-    condition: Condition
+    condition: RunCondition
     within: Collection[int] | None = None
 
     def all(self) -> "QuerySet[Run]":
