@@ -1,6 +1,6 @@
 """People annotating, over HTTP: `python -m benchmarks.annotation [--seconds S] [--tasks N] [--peers]`.
 
-Starts a Postgres, a Redis and the web server as `manage.py up` starts them, makes a project with N (100,000) tasks, and
+Starts a Postgres, a Redis and the web server as `manage.py up` starts them, creates a project with N (100,000) tasks, and
 lets annotators work in it through the REST API with a browser's session and CSRF token. One request submits an answer
 and brings the next task. The annotators are a separate process; they share the machine's cores with server and
 database.

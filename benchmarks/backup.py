@@ -176,7 +176,7 @@ def measure(home: Path, rows_mb: int, files_mb: int) -> dict[str, float]:
 
 
 def begin(model: Path) -> int:
-    """Make a workspace with a model and an endpoint; returns the id of the endpoint."""
+    """Create a workspace with a model and an endpoint; returns the id of the endpoint."""
     from webapp.accounts.models import Workspace
     from webapp.inference.models import Endpoint, RegisteredModel
 

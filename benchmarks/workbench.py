@@ -1,6 +1,6 @@
 """Measures the time that an annotator waits for the next task: `python -m benchmarks.workbench [--tasks N]`.
 
-Starts a Postgres, a Redis and the web server, makes a project of N (60) pairs of long answers with code and formulas, and
+Starts a Postgres, a Redis and the web server, creates a project of N (60) pairs of long answers with code and formulas, and
 judges them in Chromium by keyboard: a digit, then Ctrl+Enter. Measured in the browser, from the time stamp of the key
 press to the frame in which the next task can be worked on: on this machine, and with 150 ms added to every request, as
 to a server on another continent. Also from the request for the page to the first task.

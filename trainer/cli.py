@@ -85,7 +85,9 @@ def sampler_server(arguments: list[str]) -> int:
     parser.add_argument("--model", type=Path, required=True, help="directory of a model")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8001)
-    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32", help="that of model.dtype")
+    parser.add_argument(
+        "--dtype", choices=["float32", "bfloat16"], default="float32", help="precision, as in model.dtype of the run"
+    )
     parser.add_argument("--rank", type=int, help="largest rank of adapters, for sampler.push adapters")
     parser.add_argument("--max-batch", type=int, default=64, help="responses decoded at the same time")
     parser.add_argument("--kv-cache-gb", type=float, default=2.0, help="memory for keys and values")

@@ -99,12 +99,14 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--part", default="", metavar="NAME", help="--least applies to this part of the reward")
     parser.add_argument("--protocol", action="store_true", help="leave out attempts that ended with an error")
     parser.add_argument("--protocol-part", default="", metavar="NAME", help="a part of the reward that must be 1")
-    parser.add_argument("--best", type=int, default=0, metavar="N", help="at most so many of each prompt; 0: all")
+    parser.add_argument(
+        "--best", type=int, default=0, metavar="N", help="keep at most this many responses of each prompt; 0: all"
+    )
     parser.add_argument(
         "--without", action="append", default=[], metavar="FILTER", help="leave out a filter, by its name"
     )
     parser.add_argument(
-        "--preview", type=int, default=0, metavar="N", help="show N cases of each filter, write nothing"
+        "--preview", type=int, default=0, metavar="N", help="show N cases of each filter and write nothing"
     )
     parser.add_argument("--name", help="who answered (default: the directory's name)")
     options = parser.parse_args(arguments)

@@ -94,7 +94,7 @@ class PlacedAPI(DescribedAPI):
 api = PlacedAPI(
     title=NAME,
     version="1",
-    description="Everything the pages can do. Send `Authorization: Bearer ts_...`; make a token under Settings.",
+    description="Everything the pages can do. Send `Authorization: Bearer ts_...`; create a token under Settings.",
     auth=[TokenAuth(), SessionAuth()],
     parser=StrictParser(),
     docs_url=None,  # drawn by webapp.reference: the bundled page needs inline scripts, which the CSP forbids

@@ -26,11 +26,11 @@ class Environment(BaseSettings):
     )
     secret_key_fallbacks: Annotated[tuple[Annotated[str, Field(min_length=32)], ...], NoDecode] = Field(
         (),
-        description="Former values of SECRET_KEY, with commas; stored secrets that they encrypted can still be read. Remove them after "
+        description="Former values of SECRET_KEY, separated by commas; stored secrets that they encrypted can still be read. Remove them after "
         "manage.py reencrypt",
     )
     debug: bool = Field(False, description="Show tracebacks in the browser; never switch this on for a shared machine")
-    host: str = Field("127.0.0.1", description="Address the web server listens on")
+    host: str = Field("127.0.0.1", description="Address on which the web server listens")
     port: int = Field(8000, ge=0, le=65535, description="Preferred port; if it is in use, the next free port is taken")
     public_url: str | None = Field(
         None, pattern=r"^https?://", description="Address at which people and runs reach the server"
@@ -130,10 +130,11 @@ class Environment(BaseSettings):
     )
     touchstone_reward_functions: str | None = Field(
         None,
-        description="Names of the reward functions of installed packages that runs may use, with commas; none if absent",
+        description="Names of the reward functions of installed packages that runs may use, separated by commas; none if absent",
     )
     touchstone_sampler_hosts: str | None = Field(
-        None, description="Hosts of vLLM servers from which runs may sample, with commas; only this machine if absent"
+        None,
+        description="Hosts of vLLM servers from which runs may sample, separated by commas; only this machine if absent",
     )
     touchstone_device: Literal["cpu"] | None = Field(
         None,
@@ -141,8 +142,8 @@ class Environment(BaseSettings):
     )
     trusted_proxies: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (),
-        description="Addresses of the proxies in front of the server, such as 10.0.0.5,127.0.0.1; the server believes what they "
-        "say about a client's address and scheme",
+        description="Addresses of the proxies in front of the server, such as 10.0.0.5,127.0.0.1; the server takes a "
+        "client's address and scheme from their headers",
     )
     hsts_subdomains: bool = Field(
         False,
@@ -187,7 +188,7 @@ class Environment(BaseSettings):
         None,
         pattern=r"^(smtp|smtps|smtp\+plain)://",
         description="Mail server for invitations and notices, as smtp://NAME:PASSWORD@HOST:587 (smtps: TLS from the start; smtp+plain: no "
-        "TLS). If absent, no mail is sent and people pass the links on themselves",
+        "TLS). If absent, no mail is sent, and people pass on the links themselves",
     )
     mail_from: str = Field("touchstone@localhost", description="Sender of mail")
     oidc_server_url: str | None = Field(
@@ -210,7 +211,7 @@ class Environment(BaseSettings):
     )
     company_second_factor_classes: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
-        description="Further values of acr or AuthnContextClassRef that mean a second factor, with commas; see docs/accounts.md",
+        description="Further values of acr or AuthnContextClassRef that mean a second factor, separated by commas; see docs/accounts.md",
     )
     otel_exporter_otlp_endpoint: str | None = Field(
         None,
@@ -219,7 +220,8 @@ class Environment(BaseSettings):
         "'.[tracing]'",
     )
     otel_exporter_otlp_headers: str | None = Field(
-        None, description="Headers for the receiver of traces, as NAME=VALUE with commas, such as a key; runs send none"
+        None,
+        description="Headers for the receiver of traces, as NAME=VALUE separated by commas, such as a key; runs send none",
     )
     saml_sso_url: str | None = Field(
         None,
@@ -236,7 +238,9 @@ class Environment(BaseSettings):
         False,
         description="Accept the e-mail addresses that the SAML provider names; safe only if people cannot choose their address there",
     )
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="Least severe level that is logged"
+    )
     log_format: Literal["line", "json"] = Field(
         "line", description="Format of the log: `line` for people, `json` for programs"
     )

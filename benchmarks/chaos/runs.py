@@ -53,7 +53,7 @@ class Runs:
         return run
 
     def judge(self, name: str, kind: str = "criterion") -> int:
-        """Make a judge that only one run uses, so that no run finds another's verdicts; its model has its name. Returns its id."""
+        """Create a judge that only one run uses, so that no run finds another's verdicts; its model has its name. Returns its id."""
         endpoint = self.site.named("endpoints", name, kind="chat", url=self.judge_url, model=name, retries=10)
         return self.site.named("judges", name, spec={"kind": kind}, endpoint=endpoint)
 

@@ -21,7 +21,7 @@ from .downloads import Partial, Passed
 NAME = "touchstone"
 USER_AGENT = f"{NAME}-client/1"
 TOKEN_REFUSED = (
-    "The server does not accept the token. It is wrong, or it was withdrawn, or its time is over. "  # noqa: S105  no secret
+    "The server does not accept the token. It is wrong, or it was revoked, or its time is over. "  # noqa: S105  no secret
     f"Make one under Settings → API tokens. Then run `touchstone login`, or set {TOKEN}."
 )
 UNSURE = "The request may have arrived. Look whether it took effect before you send it again."

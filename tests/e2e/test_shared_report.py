@@ -1,5 +1,5 @@
 """A shared report: a researcher makes a link, a person without an account reads the report while a run continues, and the link is
-withdrawn.
+revoked.
 """
 
 import re
@@ -78,7 +78,7 @@ def test_a_stranger_reads_a_report_that_asks_its_link_alone(strange, link):
     assert strange.context.cookies() == [] and not errors and not sockets
 
 
-def test_its_charts_go_on_with_their_runs_until_the_link_is_withdrawn(
+def test_its_charts_go_on_with_their_runs_until_the_link_is_revoked(
     strange,
     link,
     open_page,
@@ -107,8 +107,8 @@ def test_its_charts_go_on_with_their_runs_until_the_link_is_withdrawn(
     mine.set_viewport_size(PHONE)
     assert refusals(mine) == []
     photograph(mine, "report-share-links-phone")
-    mine.get_by_role("button", name="Withdraw For the paper").click()
-    mine.get_by_role("button", name="Withdraw").click()
+    mine.get_by_role("button", name="Revoke For the paper").click()
+    mine.get_by_role("button", name="Revoke").click()
     expect(mine).to_have_url(re.compile(f"/reports/{report.pk}/share$"))
     assert strange.reload().status == 404
     expect(strange.get_by_role("heading")).to_have_text("This link shows nothing")

@@ -1,4 +1,4 @@
-"""A shared comparison: a researcher makes a link, a person without an account opens it, and it is withdrawn while the page is open."""
+"""A shared comparison: a researcher makes a link, a person without an account opens it, and it is revoked while the page is open."""
 
 from urllib.parse import urlsplit
 
@@ -23,7 +23,7 @@ def refusals(page: Page) -> list[str]:
     return found
 
 
-def test_a_comparison_is_shared_opened_without_an_account_and_withdrawn(
+def test_a_comparison_is_shared_opened_without_an_account_and_revoked(
     open_page,
     chromium,
     server,
@@ -82,8 +82,8 @@ def test_a_comparison_is_shared_opened_without_an_account_and_withdrawn(
         expect(mine.get_by_role("row").nth(1)).to_contain_text("For the paper")
         assert refusals(mine) == []
         photograph(mine, "share-links")
-        mine.get_by_role("button", name="Withdraw For the paper").click()
-        mine.get_by_role("button", name="Withdraw").click()
+        mine.get_by_role("button", name="Revoke For the paper").click()
+        mine.get_by_role("button", name="Revoke").click()
         expect(mine).to_have_url(f"{server.url}/settings/share-links")
         expect(mine.locator("tbody tr")).to_have_count(0)
 

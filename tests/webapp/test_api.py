@@ -204,7 +204,7 @@ def test_a_wrong_field_of_a_form_is_named(api):
 
 def test_the_reference_names_what_a_request_takes(client):
     page = page_html(client.get("/api/v1/docs"))
-    assert "<code>overlap</code> in body: integer. Different people per task" in page
+    assert "<code>overlap</code> in body: integer. Number of people who answer each task" in page
     assert "<code>file</code> in form: file, required" in page
     assert "<code>state</code> in body: open, paused or closed, required" in page
     assert "<code>base</code> in query: integer, required" in page

@@ -49,7 +49,7 @@ class PromptData(Section):
 class Rollout(Section):
     prompts_per_step: int = knob(4, "Prompts drawn per step (P)", unit="prompts", ge=1, le=4096)
     group_size: int = knob(8, "Responses sampled per prompt (G)", unit="responses", ge=1, le=256)
-    max_new_tokens: int = knob(64, "Where a response is cut", unit="tokens", ge=1, le=65536)
+    max_new_tokens: int = knob(64, "Longest response; a longer one is cut", unit="tokens", ge=1, le=65536)
     temperature: float = knob(1.0, "Sampling temperature", gt=0, le=5)
     top_p: float = knob(1.0, "Nucleus: sample from the smallest set of tokens that has this probability", gt=0, le=1)
     stop: list[str] = knob([], "Texts that end a response", advanced=True)
@@ -61,7 +61,7 @@ class Rollout(Section):
     )
     replace_flat: int = knob(
         0,
-        "A step replaces groups whose rewards are all equal by groups of the next prompts, at most so many times (dynamic sampling); "
+        "A step replaces groups whose rewards are all equal by groups of the next prompts, at most this many times (dynamic sampling); "
         "0: they stay",
         unit="rounds",
         ge=0,

@@ -58,7 +58,12 @@ class BaseSpec(Section):
     prompt: str
     sampling: Sampling = Sampling()
     votes: int = knob(1, "Independent samples per call; the majority counts, and a draw is a tie", ge=1, le=64)
-    retries: int = knob(2, "Times an unreadable answer is asked for again before it counts as missing", ge=0, le=5)
+    retries: int = knob(
+        2,
+        "How often the judge is asked again after an unreadable answer, before the answer counts as missing",
+        ge=0,
+        le=5,
+    )
 
     def identity(self) -> dict[str, Any]:
         """The spec as JSON, of which a version's digest is taken. A knob that was added later is left out if it has the value by which

@@ -49,7 +49,7 @@ class Batch(Section):
 
 
 class SimulatedSchedule(Section):
-    policies: list[PolicyName] = knob(["sync", "april", "urb", "dora"], "What is compared", min_length=1)
+    policies: list[PolicyName] = knob(["sync", "april", "urb", "dora"], "Policies that are compared", min_length=1)
     ahead: int = knob(3, "`urb`: batches that are sampled at once", unit="batches", ge=1)
     oversample: float = knob(1.5, "`april`: groups sampled over groups trained on", ge=1)
     max_staleness: int = knob(4, "tau", unit="steps", ge=0)
@@ -76,24 +76,26 @@ class Engine(Section):
     """
 
     devices: int = knob(1, "Accelerators of one engine", ge=1)
-    slots: int = knob(64, "Responses side by side (a run's `sampler.max_batch`)", ge=1)
+    slots: int = knob(64, "Responses that an engine decodes at the same time (a run's `sampler.max_batch`)", ge=1)
     versions: int | None = knob(
         1,
         "Versions of the weights that responses side by side may have; others wait. vLLM holds one. Empty: any number, each in "
         "a pass of its own, as the local sampler does",
         ge=1,
     )
-    step_s: float = knob(0.02, "Decoding step of a version without its responses", unit="s", gt=0)
-    response_s: float = knob(0.0003, "Each response's part of a decoding step", unit="s", ge=0)
-    start_s: float = knob(
-        0.0125, "Reading a prompt, or a carried response again; the others wait meanwhile", unit="s", ge=0
+    step_s: float = knob(
+        0.02, "Time of a decoding step for one version of the weights, without its responses", unit="s", gt=0
     )
-    load_s: float = knob(1.0, "Loading a version of the weights; the others wait meanwhile", unit="s", ge=0)
+    response_s: float = knob(0.0003, "Time that each response adds to a decoding step", unit="s", ge=0)
+    start_s: float = knob(
+        0.0125, "Time to read a prompt, or a carried response again; the others wait meanwhile", unit="s", ge=0
+    )
+    load_s: float = knob(1.0, "Time to load a version of the weights; all responses wait meanwhile", unit="s", ge=0)
     transit_s: float = knob(
-        0.0, "A response on its way to the engine and back, which holds up nobody else there", unit="s", ge=0
+        0.0, "Time of a response on its way to the engine and back; other responses do not wait for it", unit="s", ge=0
     )
     lives_s: float | None = knob(None, "Mean time until an engine crashes; empty: never", unit="s", gt=0)
-    restart_s: float = knob(120.0, "Until another takes its place", unit="s", ge=0)
+    restart_s: float = knob(120.0, "Time until another takes its place", unit="s", ge=0)
 
 
 class Lengths(Section):
@@ -102,8 +104,10 @@ class Lengths(Section):
     median: float = knob(4000.0, "Median over all prompts", unit="tokens", gt=0)
     prompt_sigma: float = knob(0.6, "Spread of the prompts' medians, in logs", ge=0)
     sigma: float = knob(0.5, "Spread within a prompt, in logs", ge=0)
-    max_tokens: int = knob(32768, "Where a response is cut", unit="tokens", ge=1)
-    measured: list[int] = knob([], "Lengths of a run of yours; where given, they are drawn from")
+    max_tokens: int = knob(32768, "Longest response; a longer one is cut", unit="tokens", ge=1)
+    measured: list[int] = knob(
+        [], "Lengths of one of your runs, from which lengths are drawn; empty: the distribution above"
+    )
 
 
 class Latency(Section):
@@ -114,10 +118,10 @@ class Latency(Section):
 
 
 class SimulatedLearner(Section):
-    step_s: float = knob(5.0, "Of a step, independent of its tokens", unit="s", ge=0)
+    step_s: float = knob(5.0, "Time of a step that does not depend on its tokens", unit="s", ge=0)
     token_s: float = knob(0.0006, "Device seconds per token; divided by the learner's devices", unit="s", ge=0)
-    push_s: float = knob(2.0, "Giving out the weights; engines load them when they need them", unit="s", ge=0)
-    rest_s: float = knob(0.0, "Before it asks for the next batch: records, evaluation, checkpoint", unit="s", ge=0)
+    push_s: float = knob(2.0, "Time to publish the weights; engines load them when they need them", unit="s", ge=0)
+    rest_s: float = knob(0.0, "Time before it asks for the next batch: records, evaluation, checkpoint", unit="s", ge=0)
 
 
 class Domain(Section):

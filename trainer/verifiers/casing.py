@@ -38,7 +38,7 @@ _SMALL = frozenset(
 
 class Casing(Args):
     style: Literal["upper", "lower", "title", "sentence"] = Field(
-        description="`title`: words but small ones are capitalised; `sentence`: only sentence starts and names are"
+        description="`title`: all words except small ones begin with a capital letter; `sentence`: only the first word and names do"
     )
 
 

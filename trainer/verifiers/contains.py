@@ -11,7 +11,7 @@ Phrase = Annotated[str, Field(min_length=1, max_length=500)]
 
 class Phrases(Args):
     texts: list[Phrase] = Field(min_length=1, max_length=200, description="Words or phrases to look for")
-    ignore_case: bool = Field(True, description="Capitals and small letters are the same")
+    ignore_case: bool = Field(True, description="Capital and small letters count as the same")
     whole_word: bool = Field(False, description="`art` is not found in `start`")
 
 

@@ -8,7 +8,7 @@ from .contains import Phrase, bounded, fold
 
 class Edge(Args):
     texts: list[Phrase] = Field(min_length=1, max_length=200, description="One of these is enough")
-    ignore_case: bool = Field(True, description="Capitals and small letters are the same")
+    ignore_case: bool = Field(True, description="Capital and small letters count as the same")
     whole_word: bool = Field(True, description="`So` does not count as the start of `Some`")
 
 

@@ -14,10 +14,12 @@ _BRACES = regex.compile(r"\{([^{}]*+)\}")
 
 class Pattern(Args):
     pattern: str = Field(min_length=1, max_length=500, description="Syntax of the Python package `regex`")
-    where: Literal["anywhere", "whole"] = Field("anywhere", description="`whole`: the trimmed text and nothing else")
+    where: Literal["anywhere", "whole"] = Field(
+        "anywhere", description="`whole`: the pattern must match the whole trimmed text"
+    )
     expect: Literal["match", "no_match"] = Field("match", description="`no_match`: the pattern must not be found")
-    ignore_case: bool = Field(False, description="Capitals and small letters are the same")
-    multiline: bool = Field(False, description="^ and $ also stand at line breaks")
+    ignore_case: bool = Field(False, description="Capital and small letters count as the same")
+    multiline: bool = Field(False, description="^ and $ also match at line breaks")
     dot_all: bool = Field(False, description="A dot also matches a line break")
 
     @model_validator(mode="after")

@@ -14,7 +14,7 @@ _FENCE = regex.compile(r"```(?:json)?[^\S\n]*\n(.*)\n[^\S\n]*```", regex.S | reg
 
 class JsonKeys(Args):
     required: list[Annotated[str, Field(max_length=200)]] = Field(
-        [], max_length=100, description="Keys the object must have"
+        [], max_length=100, description="Keys that the object must have"
     )
     only_required: bool = Field(False, description="No other keys are allowed")
     allow_fence: bool = Field(True, description="The object may stand in a ```json code block, with nothing around it")

@@ -89,7 +89,7 @@ OF: Mapping[str, Area | None] = {
     "verifiers": Area.JUDGING,
     "endpoints": Area.MODELS,
     "models": Area.MODELS,
-    "models/*/judge": Area.JUDGING,  # makes a judge of a trained model
+    "models/*/judge": Area.JUDGING,  # creates a judge of a trained model
     "try": Area.MODELS,
     "weights-jobs": Area.MODELS,
 }

@@ -217,7 +217,7 @@ class AddressCheck(models.Model):
 
 
 class Invite(models.Model):
-    """An invitation of one address into a workspace. The link carries the secret; the person must own or make the account of that address.
+    """An invitation of one address into a workspace. The link carries the secret; the person must own or create the account of that address.
 
     `mailed`: the link was sent to the address and shown to nobody, so opening it proves more than an owner's word.
     """

@@ -18,7 +18,7 @@ ProjectId = Path[Id]
 Number = Annotated[int, Field(ge=1, lt=2**31)]
 KindName = Annotated[str, OneOf(tuple(KINDS))]
 StrategyName = Literal["order", "random", "uncertainty", "disagreement"]
-Overlap = Annotated[int, Field(ge=1, le=MAX_OVERLAP, description="Different people per task")]
+Overlap = Annotated[int, Field(ge=1, le=MAX_OVERLAP, description="Number of people who answer each task")]
 Guidelines = Annotated[str, Field(max_length=100_000, description="Markdown")]
 
 
@@ -92,8 +92,8 @@ class ProjectOut(Schema):
     tasks_made: bool
     created_at: datetime
     progress: ProjectProgressOut
-    people: int = Field(description="Taking part and not paused")
-    alpha: float | None = Field(description="Krippendorff's, as last computed; see `GET projects/{id}/agreement`")
+    people: int = Field(description="People who take part and are not paused")
+    alpha: float | None = Field(description="Krippendorff's alpha, as last computed; see `GET projects/{id}/agreement`")
 
 
 class ProjectList(Schema):
@@ -130,7 +130,7 @@ class GuidelinesOut(Schema):
     text: str
     author: str | None
     created_at: datetime
-    answers: int = Field(description="Given by people who saw this version")
+    answers: int = Field(description="Answers of people who saw this version")
 
 
 class GuidelinesList(Schema):
@@ -185,7 +185,7 @@ class PersonOut(Schema):
     skipped: int
     open: int
     total: FiguresOut
-    points: list[PointOut] = Field(description="By day, of a longer project by week")
+    points: list[PointOut] = Field(description="One point for each day; in a long project, for each week")
     warnings: list[str]
 
 
@@ -199,7 +199,7 @@ class PersonList(Schema):
 class ProjectInviteIn(StrictIn):
     uses: int = Field(1, ge=1, le=500, description="Number of people who may join by it")
     days: int = Field(7, ge=1, le=365)
-    email: str | None = Field(None, max_length=254, description="For this address alone, once")
+    email: str | None = Field(None, max_length=254, description="The link is for this address alone and works once")
 
 
 class ProjectInviteOut(Schema):

@@ -55,7 +55,7 @@ class CostOut(Schema):
 
 class CostList(Schema):
     items: list[CostOut]
-    total: CostOut = Field(description="Of all lines, also those of other pages")
+    total: CostOut = Field(description="The total of all lines, also those of other pages")
     next: str | None
 
 

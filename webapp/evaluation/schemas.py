@@ -143,7 +143,7 @@ class TasksOut(Schema):
 class GradeNextIn(Schema):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"overlap": 1}})
 
-    name: str = Field("", description="Of dataset and project; empty: after the evaluation")
+    name: str = Field("", description="Name of the dataset and the project; empty: the name of the evaluation")
     overlap: Annotated[int, Field(ge=1, le=50, description="Number of people who grade each response")] = 1
 
 

@@ -49,7 +49,7 @@ class RunResultOut(Schema):
     share: bool = Field(description="Shown as per cent")
     first: float | None
     last: float | None
-    low: float | None = Field(description="95% interval of `last`; null if none is told")
+    low: float | None = Field(description="95% interval of `last`; null if there is none")
     high: float | None
     n: int | None = Field(description="Number of cases from which `last` is computed, if the run reports them")
 
@@ -134,9 +134,11 @@ class RunOut(Schema):
     model: Named | None = Field(description="Null of a run that was logged from outside")
     attempt: int
     under_way_s: float | None = Field(
-        description="For how long it has run, all attempts together; null of a run that was logged from outside"
+        description="The time that all its attempts have run together; null for a run that was logged from outside"
     )
-    time_limit_s: float | None = Field(description="For how long it may; then it stops and saves. null: no limit")
+    time_limit_s: float | None = Field(
+        description="The limit of `under_way_s`, at which it stops and saves; null: no limit"
+    )
     token_limit: int | None = Field(
         description="Tokens that it may generate, all attempts together; then it stops and saves. null: no limit"
     )
@@ -145,7 +147,7 @@ class RunOut(Schema):
     )
     judge_money_limit: float | None = Field(description="The same, in the unit of their endpoints' prices")
     stop_early: EarlyStopOut | None = Field(
-        description="When it stops because a metric no longer improves. null: never"
+        description="The rule by which it stops because a metric no longer improves; null: none"
     )
     not_before: datetime | None = Field(
         description="It takes no place in the line before this time. null: any time will do"
@@ -160,7 +162,7 @@ class RunOut(Schema):
     started_at: datetime | None
     first_metric_at: datetime | None
     ended_at: datetime | None
-    outputs: list[RunOutputOut] = Field(description="The models of the registry that the run has left behind")
+    outputs: list[RunOutputOut] = Field(description="The registered models that the run has produced")
 
 
 class ExperimentOut(Named):

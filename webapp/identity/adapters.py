@@ -57,7 +57,7 @@ class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     """Sign-in by the company's own provider."""
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        """Finds or makes the account, and updates its roles by the groups of the sign-in."""
+        """Finds or creates the account, and updates its roles by the groups of the sign-in."""
         if not provider.fits(sociallogin):
             company.logger.warning("refused an ID token that was made for another sign-in")
             raise ImmediateHttpResponse(company.refusal(request, NOT_LET_IN))

@@ -37,7 +37,9 @@ class LineageOut(Schema):
     start: NodeOut
     way: Way
     counts: dict[str, int] = Field(description="Rows that were found, by kind")
-    again: dict[str, int] = Field(description="Of them, what would have to be made again without the start (way down)")
+    again: dict[str, int] = Field(
+        description="Number of these rows that must be made again if the start is withdrawn (way down)"
+    )
     whole: bool = Field(description="False if there are more rows than one walk looks at")
     people_named: bool = Field(description="False: people are counted, and not listed")
 

@@ -22,7 +22,7 @@ router = Router(tags=["accounts"])
 class DataExportOut(Schema):
     id: int
     state: Literal["queued", "running", "ready", "failed"]
-    rows: int | None = Field(description="In all files of the zip")
+    rows: int | None = Field(description="Number of rows in all files of the zip")
     size: int | None = Field(description="Bytes")
     problem: str
     created_at: datetime
@@ -52,7 +52,7 @@ def exports(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) 
 @router.post(
     "/me/data",
     response={202: DataExportOut},
-    summary="Have all your data written into a file",
+    summary="Ask for a file with all your data",
     openapi_extra=BY_HAND,
 )
 def ask(request: HttpRequest) -> Status[DataExport]:

@@ -80,7 +80,7 @@ class PairOut(Schema):
     project: int
     project_name: str
     task: int
-    tasks: int = Field(description="Of the project")
+    tasks: int = Field(description="Number of tasks of the project")
     made: bool = Field(description="False if this pair was sent before")
     url: str
 
@@ -98,46 +98,50 @@ class ScoreIn(Schema):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"example": 1, "text": "Red."}})
 
     text: str = Field(max_length=100_000)
-    example: RowId | None = Field(None, description="Whose prompt it answers, and whose rubric scores it")
+    example: RowId | None = Field(
+        None, description="The example whose prompt the text answers, and whose rubric scores it"
+    )
     messages: list[TriedMessage] = Field(
-        default_factory=list, max_length=100, description="The prompt without an example"
+        default_factory=list, max_length=100, description="The prompt, if there is no example"
     )
     criteria: list[CriterionIn] = Field(
         default_factory=list, max_length=100, description="A rubric in place of the example's"
     )
     judge: RowId | None = Field(None, description="A judge version: criterion, checklist, likert or pointwise")
     reward_model: RowId | None = Field(None, description="A registered model that scores texts")
-    tokens: Annotated[int, Field(ge=1, le=1_000_000)] = Field(20_000, description="That the judge may use for it")
+    tokens: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        20_000, description="The most tokens that the judge may use for it"
+    )
 
 
 class ScoredCriterion(Schema):
     text: str
     points: float
-    met: bool | None = Field(description="Null if nothing decides")
+    met: bool | None = Field(description="Null if nothing decides the criterion")
     note: str
 
 
 class ScoreOut(Schema):
-    id: int | None = Field(description="To be asked for under this number; null if verifiers said it at once")
+    id: int | None = Field(description="Ask for the score under this number; null if verifiers gave it at once")
     state: Literal["queued", "running", "finished", "failed"]
-    problem: str = Field(description="Why it failed")
+    problem: str = Field(description="The reason why it failed")
     by: str
     score: float | None = None
     scale: str = Field(
         "rubric", description="rubric: met over positive points; rating: (rating - 1) / 9; reward: without bounds"
     )
-    why: str = Field("", description="Why a finished one has no score")
+    why: str = Field("", description="The reason why a finished score has no value")
     words: str = Field("", description="The verdict of the judge on the whole answer")
     missing: int = 0
     partial: bool = False
     criteria: list[ScoredCriterion] = Field(default_factory=list)
-    verdicts: list[int] = Field(default_factory=list, description="In the verdict store")
+    verdicts: list[int] = Field(default_factory=list, description="Ids of the verdicts in the verdict store")
 
 
 class CheckpointOut(Schema):
     id: int
     step: int
-    model: int | None = Field(description="To be asked under this number; null until it is exported")
+    model: int | None = Field(description="The id under which the model answers; null until it is exported")
     export: str
 
 
@@ -149,9 +153,9 @@ class RunOffer(Schema):
     checkpoints: list[CheckpointOut]
 
 
-@router.post("/try/pairs", response={200: PairOut, 201: PairOut}, summary="Have people compare two answers")
+@router.post("/try/pairs", response={200: PairOut, 201: PairOut}, summary="Ask people to compare two answers")
 def send_pair(request: HttpRequest, payload: PairIn) -> Status[dict[str, Any]]:
-    """Makes a task of a pair. The same pair again gives the same task, with status 200."""
+    """Creates a task for a pair. The same pair again gives the same task, with status 200."""
     membership = annotation.may_write(require(request))
     project, task, made = pairs.send(
         membership,

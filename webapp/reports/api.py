@@ -94,7 +94,7 @@ def version(request: HttpRequest, report_id: s.Id, number: s.Number) -> dict[str
 @router.post(
     "/reports/{report_id}/versions/{number}/restore",
     response=s.ReportPageOut,
-    summary="Save a version again as the newest",
+    summary="Restore an earlier version as the newest",
 )
 def restore_version(request: HttpRequest, report_id: s.Id, number: s.Number) -> dict[str, Any]:
     membership = require(request)

@@ -22,7 +22,7 @@ BODY = "Markdown, with blocks for charts, tables and rollouts: see docs/reports.
 class ReportPageBrief(Schema):
     id: int
     title: str
-    version: int = Field(description="The number of the newest")
+    version: int = Field(description="The number of the newest version")
     experiment: Named | None
     project: Named | None
     created_at: datetime
@@ -96,7 +96,7 @@ class ReportShareIn(Schema):
         "", max_length=MAX_NAME, description="For the list of links; people who open the link do not see it"
     )
     days: int | None = Field(
-        links.DAYS, ge=1, le=links.MOST_DAYS, description="Until then it works; null: until it is withdrawn"
+        links.DAYS, ge=1, le=links.MOST_DAYS, description="Days for which the link works; null: until it is revoked"
     )
 
 

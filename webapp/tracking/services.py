@@ -47,7 +47,7 @@ HEARD_AFTER = timedelta(minutes=10)  # after an outage of ours: programs try aga
 
 
 def experiment(membership: Membership, name: str, tags: Mapping[str, str] | None = None) -> Experiment:
-    """Makes an experiment. Raises Invalid at `name`."""
+    """Creates an experiment. Raises Invalid at `name`."""
     with transaction.atomic():
         row = create_experiment(membership, name)
         if tags:

@@ -91,7 +91,7 @@ def webhooks(request: HttpRequest, cursor: str | None = None, limit: Limit = 50)
     return page(queries.hooks(require(request, access.OWNER).workspace_id), cursor, limit, "-id")
 
 
-@router.post("/webhooks", response={201: WebhookCreated}, summary="Make a webhook; its secret is shown only now")
+@router.post("/webhooks", response={201: WebhookCreated}, summary="Create a webhook; its secret is shown only now")
 def create(request: HttpRequest, payload: WebhookIn) -> Status[object]:
     hook, secret = services.create(require(request, access.OWNER), payload.url, payload.events)
     return Status(201, {**WebhookOut.model_validate(hook, from_attributes=True).model_dump(), "secret": secret})
@@ -121,7 +121,9 @@ def delete(request: HttpRequest, hook_id: int) -> Status[None]:
     return Status(204, None)
 
 
-@router.post("/webhooks/{int:hook_id}/secret", response=SecretOut, summary="A new secret; the old one ends at once")
+@router.post(
+    "/webhooks/{int:hook_id}/secret", response=SecretOut, summary="Replace the secret; the old one stops at once"
+)
 def renew_secret(request: HttpRequest, hook_id: int) -> dict[str, str]:
     membership = require(request)
     return {"secret": services.renew_secret(membership, access.hook_write(membership, hook_id))}

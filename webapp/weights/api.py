@@ -111,7 +111,11 @@ def list_jobs(
     return page(rows.filter(state=state) if state else rows, cursor, limit)
 
 
-@router.post("/weights-jobs", response={201: WeightsJobOut}, summary="Generate, score, measure or embed on the cluster")
+@router.post(
+    "/weights-jobs",
+    response={201: WeightsJobOut},
+    summary="Start a job that generates, scores, measures or embeds on the cluster",
+)
 def start_job(request: HttpRequest, payload: WeightsJobIn) -> Status[WeightsJob]:
     """The same question is not computed twice: the response has the same job."""
     membership = access.may_write(require(request))
@@ -139,7 +143,7 @@ def get_job(request: HttpRequest, job_id: Id) -> WeightsJob:
     return access.job_read(require(request), job_id)
 
 
-@router.post("/weights-jobs/{job_id}/stop", response=WeightsJobOut, summary="Stop a job; what it has found is kept")
+@router.post("/weights-jobs/{job_id}/stop", response=WeightsJobOut, summary="Stop a job; its results are kept")
 def stop_job(request: HttpRequest, job_id: Id) -> WeightsJob:
     membership = require(request)
     return services.stop(access.job_write(membership, job_id), membership.user)
@@ -148,7 +152,7 @@ def stop_job(request: HttpRequest, job_id: Id) -> WeightsJob:
 @router.post(
     "/weights-jobs/{job_id}/priority",
     response=WeightsJobOut,
-    summary="Let it start before or after the others that wait",
+    summary="Change the priority of a job",
 )
 def priority(request: HttpRequest, job_id: Id, payload: JobPriorityIn) -> WeightsJob:
     """The priority orders the workspace's work in the line. Work under way is not interrupted."""
@@ -157,7 +161,7 @@ def priority(request: HttpRequest, job_id: Id, payload: JobPriorityIn) -> Weight
     return services.prioritise(job, membership.user, Priority[payload.priority.upper()])
 
 
-@router.post("/weights-jobs/{job_id}/retry", response=WeightsJobOut, summary="Continue after the last result")
+@router.post("/weights-jobs/{job_id}/retry", response=WeightsJobOut, summary="Try a job again, after its last result")
 def retry_job(request: HttpRequest, job_id: Id) -> WeightsJob:
     """409 unless the job stopped or failed."""
     membership = require(request)

@@ -35,7 +35,7 @@ class Generation(Section):
 
     samples: int = knob(1, "Responses to each prompt", ge=1, le=64)
     max_new_tokens: int = knob(256, "Longest response", unit="tokens", ge=1, le=32_768)
-    temperature: float = knob(0.0, "0 always takes the likeliest token", ge=0, le=5)
+    temperature: float = knob(0.0, "0 always takes the most likely token", ge=0, le=5)
     top_p: float = knob(1.0, "Nucleus: sample from the smallest set of tokens that has this probability", gt=0, le=1)
     stop: list[str] = knob([], "Texts that end a response", max_length=8, advanced=True)
     seed: int = knob(0, "Decides what is drawn", ge=0, lt=2**31)

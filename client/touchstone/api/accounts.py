@@ -134,7 +134,7 @@ class Accounts(Group):
         return self._pages(MemberOut, "/members", query={"limit": page_size})
 
     def invite(self, body: InviteIn) -> InviteOut:
-        """Invite someone; the link works once. The invitation is for that address alone; opening it shows that
+        """Invite a member; the link works once. The invitation is for that address alone; opening it shows that
         the address belongs to the person. The newest invitation for an address counts.
         """
         return self._json(InviteOut, "POST", "/members/invite", body=body)
@@ -160,7 +160,7 @@ class Accounts(Group):
         return self._pages(TokenOut, "/tokens", query={"limit": page_size})
 
     def create_token(self, body: TokenIn) -> TokenCreated:
-        """Make a token; its secret is shown only now."""
+        """Create a token; its secret is shown only now."""
         return self._json(TokenCreated, "POST", "/tokens", body=body)
 
     def all_tokens(self, *, page_size: int | None = None) -> Iterator[OwnedToken]:

@@ -159,7 +159,7 @@ class Annotation(Group):
         return self._json(AssignmentOut, "GET", f"/assignments/{assignment_id}")
 
     def draft(self, assignment_id: int, body: DraftIn) -> DraftOut:
-        """Keep a draft. `revision` is the revision that this draft changes; 409 with `current` if another window
+        """Save a draft. `revision` is the revision that this draft changes; 409 with `current` if another window
         has saved meanwhile.
         """
         return self._json(DraftOut, "PUT", f"/assignments/{assignment_id}/draft", body=body)
@@ -176,14 +176,14 @@ class Annotation(Group):
         return self._json(SkipOut, "POST", f"/assignments/{assignment_id}/skip", body=body)
 
     def reopen(self, assignment_id: int) -> AssignmentOut:
-        """Open a submission again. The answer becomes the draft, and stands until the next submission;
+        """Reopen a submission. The answer becomes the draft, and stands until the next submission;
         `settings.reopen` says how many may be reopened.
         """
         return self._json(AssignmentOut, "POST", f"/assignments/{assignment_id}/reopen")
 
     def renew(self, assignment_id: int) -> RenewOut:
-        """Keep one's open tasks. For a page that stays open: all your open tasks in the project stay yours for
-        another lease.
+        """Renew the lease of your open tasks. For a page that stays open: all your open tasks in the project
+        stay yours for another lease.
         """
         return self._json(RenewOut, "POST", f"/assignments/{assignment_id}/renew")
 
@@ -207,11 +207,11 @@ class Annotation(Group):
         return self._json(RubricCheckOut, "POST", "/rubrics/check", body=body, again=True)
 
     def try_on(self, body: StressIn) -> dict[str, Any]:
-        """A rubric on responses: verifiers' verdicts, scores, what tells them apart."""
+        """Try a rubric on responses: verifiers' verdicts, scores, and the criteria that separate the responses."""
         return self._json(dict[str, Any], "POST", "/rubrics/stress", body=body)
 
     def get_review(self, task_id: int) -> dict[str, Any]:
-        """A task with everything said about it."""
+        """A task with its answers, remarks and decision."""
         return self._json(dict[str, Any], "GET", f"/tasks/{task_id}/review")
 
     def decide(self, task_id: int, body: DecideIn) -> dict[str, Any]:
@@ -221,7 +221,7 @@ class Annotation(Group):
         return self._json(dict[str, Any], "PUT", f"/tasks/{task_id}/resolution", body=body)
 
     def undo(self, task_id: int) -> dict[str, Any]:
-        """Take the last decision back."""
+        """Undo the last decision."""
         return self._json(dict[str, Any], "DELETE", f"/tasks/{task_id}/resolution")
 
     def regroup(self, task_id: int, body: GroupsIn) -> dict[str, Any]:
@@ -237,5 +237,5 @@ class Annotation(Group):
         return self._json(CommentOut, "POST", f"/comments/{comment_id}/settle", body=body)
 
     def send_back(self, assignment_id: int, body: SendBackIn) -> SentBackOut:
-        """Give an answer back to its author."""
+        """Send an answer back to its author."""
         return self._json(SentBackOut, "POST", f"/assignments/{assignment_id}/send-back", body=body)

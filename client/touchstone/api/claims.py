@@ -127,7 +127,7 @@ class Claims(Group):
         return self._json(ClaimStandingOut, "GET", f"/claims/{study_id}")
 
     def again(self, study_id: int) -> ClaimStandingOut:
-        """Make or launch once more what failed. Retries a study whose task could not be made, or whose runs were
-        refused. Any other study stays as it is.
+        """Try a failed study again. Retries a study whose task could not be made, or whose runs were refused.
+        Any other study stays as it is.
         """
         return self._json(ClaimStandingOut, "POST", f"/claims/{study_id}/again")

@@ -374,8 +374,8 @@ class Datasets(Group):
         return self._json(ImportOut, "GET", f"/imports/{job_id}")
 
     def cancel_import(self, job_id: int) -> ImportOut:
-        """End an import; none of its rows stay. A running import ends a moment later: follow `GET imports/{id}`.
-        409 if it is finished or failed.
+        """Cancel an import; none of its rows stay. A running import ends a moment later: follow `GET
+        imports/{id}`. 409 if it is finished or failed.
         """
         return self._json(ImportOut, "POST", f"/imports/{job_id}/cancel", again=True)
 
@@ -395,7 +395,7 @@ class Datasets(Group):
         return self._json(DatasetOut, "DELETE", f"/datasets/{dataset_id}")
 
     def rename(self, dataset_id: int, body: DatasetNameIn) -> DatasetOut:
-        """Give a dataset another name. 409 while an import or a check of it is under way."""
+        """Rename a dataset. 409 while an import or a check of it is under way."""
         return self._json(DatasetOut, "POST", f"/datasets/{dataset_id}/rename", body=body)
 
     def archive(self, dataset_id: int, body: DatasetArchiveIn) -> DatasetOut:
@@ -405,7 +405,7 @@ class Datasets(Group):
         return self._json(DatasetOut, "POST", f"/datasets/{dataset_id}/archive", body=body, again=True)
 
     def dependents(self, dataset_id: int) -> DependentList:
-        """Rows that depend on it, so that it cannot be deleted."""
+        """Rows that depend on a dataset, so that it cannot be deleted."""
         return self._json(DependentList, "GET", f"/datasets/{dataset_id}/dependents")
 
     def list_versions(self, dataset_id: int, *, page_size: int | None = None) -> Iterator[VersionOut]:
@@ -417,11 +417,11 @@ class Datasets(Group):
         return self._json(VersionOut, "GET", f"/datasets/{dataset_id}/versions/{number}")
 
     def freeze(self, dataset_id: int, number: int) -> VersionOut:
-        """Keep it for good."""
+        """Freeze a version."""
         return self._json(VersionOut, "POST", f"/datasets/{dataset_id}/versions/{number}/freeze")
 
     def get_example(self, example_id: int) -> ExampleOut:
-        """Everything known about one example."""
+        """One example with everything that is known about it."""
         return self._json(ExampleOut, "GET", f"/examples/{example_id}")
 
     def diff(
@@ -461,14 +461,14 @@ class Datasets(Group):
         )
 
     def derive(self, dataset_id: int, number: int, body: DeriveIn) -> CurationOut:
-        """Make a new version without the examples that are filtered out. Responds at once; follow `GET
+        """Create a version without the examples that are filtered out. Responds at once; follow `GET
         curations/{id}` until it has a `version`.
         """
         return self._json(CurationOut, "POST", f"/datasets/{dataset_id}/versions/{number}/derive", body=body)
 
     def curate(self, dataset_id: int, number: int, body: CurateIn) -> CurationOut:
-        """Look for duplicates, leaks, idle criteria, bad rubrics, or for what to train on. Nothing is changed:
-        `derive` with the id of this job can remove what it finds.
+        """Look for duplicates, leaks, idle criteria, bad rubrics, or for examples to train on. Nothing is
+        changed: `derive` with the id of this job can remove what it finds.
         """
         return self._json(CurationOut, "POST", f"/datasets/{dataset_id}/versions/{number}/curate", body=body)
 
@@ -685,8 +685,8 @@ class Datasets(Group):
         )
 
     def write_rates(self, dataset_id: int, number: int, body: WrittenIn) -> VersionOut:
-        """A version whose examples have these pass rates as `meta.pass_rate`. Runs read the rates there: hints,
-        stages by pass rate, orders from easy to hard.
+        """Create a version whose examples have these pass rates as `meta.pass_rate`. Runs read the rates there:
+        hints, stages by pass rate, orders from easy to hard.
         """
         return self._json(VersionOut, "POST", f"/datasets/{dataset_id}/versions/{number}/probes/write", body=body)
 
@@ -695,7 +695,7 @@ class Datasets(Group):
         self._nothing("DELETE", f"/probes/{probe_id}")
 
     def layouts(self, dataset_id: int, number: int) -> LayoutList:
-        """The layouts, and what each would leave out."""
+        """The layouts of an export, and what each would leave out."""
         return self._json(LayoutList, "GET", f"/datasets/{dataset_id}/versions/{number}/export/formats")
 
     def export(

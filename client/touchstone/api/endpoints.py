@@ -136,7 +136,7 @@ class Endpoints(Group):
         return self._pages(EndpointOut, "/endpoints", query={"archived": archived, "limit": page_size})
 
     def create(self, body: EndpointIn) -> EndpointDetail:
-        """Save an endpoint."""
+        """Create an endpoint."""
         return self._json(EndpointDetail, "POST", "/endpoints", body=body)
 
     def get(self, endpoint_id: int) -> EndpointDetail:
@@ -150,7 +150,7 @@ class Endpoints(Group):
         return self._json(EndpointDetail, "PATCH", f"/endpoints/{endpoint_id}", body=body)
 
     def test(self, endpoint_id: int) -> EndpointCheckOut:
-        """Send one tiny request. Answers at once; follow `GET endpoints/{id}/checks/{check}`."""
+        """Test an endpoint with one small request. Answers at once; follow `GET endpoints/{id}/checks/{check}`."""
         return self._json(EndpointCheckOut, "POST", f"/endpoints/{endpoint_id}/test")
 
     def probe(self, endpoint_id: int) -> EndpointCheckOut:
@@ -164,7 +164,7 @@ class Endpoints(Group):
         return self._json(EndpointCheckOut, "GET", f"/endpoints/{endpoint_id}/checks/{check_id}")
 
     def use(self, endpoint_id: int, *, page_size: int | None = None) -> Iterator[UseOut]:
-        """Judges that ask it, and what that took."""
+        """Judges that ask an endpoint, with their tokens and costs."""
         return self._pages(UseOut, f"/endpoints/{endpoint_id}/use", query={"limit": page_size})
 
     def recorded(self, endpoint_id: int, *, page_size: int | None = None) -> Iterator[OutputOut]:

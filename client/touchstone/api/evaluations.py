@@ -417,11 +417,11 @@ class Evaluations(Group):
         return self._json(LicenceOut, "GET", f"/judges/{judge_id}/versions/{number}/licence")
 
     def recordings(self, *, page_size: int | None = None) -> Iterator[RecordingOut]:
-        """Recorded verdicts and scores that were sent in."""
+        """Recorded verdicts and scores that were uploaded."""
         return self._pages(RecordingOut, "/evaluations/recordings", query={"limit": page_size})
 
     def store_recording(self, file: Path) -> RecordingOut:
-        """Send recorded verdicts or scores in. JSON lines {"judge", "pair", "group", "label", "given",
+        """Upload recorded verdicts or scores. JSON lines {"judge", "pair", "group", "label", "given",
         "swapped"}; null is a missing verdict, `swapped` is the verdict as said. Or scores: {"model",
         "example", "response", "score"}; null is a missing score. The same file again is the same recording.
         """
@@ -475,26 +475,26 @@ class Evaluations(Group):
         self._nothing("DELETE", f"/evaluations/{evaluation_id}")
 
     def priority(self, evaluation_id: int, body: EvaluationPriorityIn) -> EvaluationFull:
-        """Let its jobs start before or after the others that wait. The priority orders the workspace's work in
-        the line. Work under way is not interrupted. 409 if the evaluation is over.
+        """Change the priority of an evaluation's jobs. The priority orders the workspace's work in the line.
+        Work under way is not interrupted. 409 if the evaluation is over.
         """
         return self._json(EvaluationFull, "POST", f"/evaluations/{evaluation_id}/priority", body=body, again=True)
 
     def pause(self, evaluation_id: int) -> EvaluationFull:
-        """Pause; nothing is lost."""
+        """Pause an evaluation; nothing is lost."""
         return self._json(EvaluationFull, "POST", f"/evaluations/{evaluation_id}/pause", again=True)
 
     def resume(self, evaluation_id: int) -> EvaluationFull:
-        """Resume after a pause or failure."""
+        """Resume an evaluation after a pause or failure."""
         return self._json(EvaluationFull, "POST", f"/evaluations/{evaluation_id}/resume")
 
     def cancel(self, evaluation_id: int) -> EvaluationFull:
-        """Cancel for good."""
+        """Cancel an evaluation for good."""
         return self._json(EvaluationFull, "POST", f"/evaluations/{evaluation_id}/cancel", again=True)
 
     def rerun(self, evaluation_id: int, *, resample: bool | None = None, key: str | None = None) -> EvaluationFull:
-        """The same again. Runs the stored config again. Judges' stored answers are used, unless `resample` asks
-        for new samples; the earlier ones are kept.
+        """Run an evaluation again. Runs the stored config again. Judges' stored answers are used, unless
+        `resample` asks for new samples; the earlier ones are kept.
         """
         return self._json(
             EvaluationFull,
@@ -538,7 +538,7 @@ class Evaluations(Group):
         return found
 
     def results_csv(self, evaluation_id: int, to: Path) -> Path:
-        """The same as CSV, a line for each number. Text that a spreadsheet would run begins with an apostrophe."""
+        """Results as CSV, a line for each number. Text that a spreadsheet would run begins with an apostrophe."""
         return self._file(to, f"/evaluations/{evaluation_id}/results/csv")
 
     def leaks(self, evaluation_id: int) -> EvaluationLeaks:
@@ -558,7 +558,7 @@ class Evaluations(Group):
         return self._json(CaseOut, "GET", f"/evaluations/{evaluation_id}/cases/{number}")
 
     def export_json(self, evaluation_id: int) -> dict[str, Any]:
-        """Everything in one file. The evaluation as above with all its `cases`."""
+        """An evaluation with all its cases in one file. The evaluation as above with all its `cases`."""
         return self._json(dict[str, Any], "GET", f"/evaluations/{evaluation_id}/export")
 
     def export_html(self, evaluation_id: int, to: Path) -> Path:
@@ -578,10 +578,10 @@ class Evaluations(Group):
         return self._json(GradeNextOut, "GET", f"/evaluations/{evaluation_id}/grade-next")
 
     def grade_next(self, evaluation_id: int, body: GradeNextIn) -> GradeNextOut:
-        """Have people grade what narrows the corrected score's interval. The responses `to grade next` become a
-        dataset and an open project on it, once for each evaluation: 201 if it is made now, 200 if it was
-        there. A worker makes the tasks. Run the evaluation again with the dataset under `graded` once the
-        answers are published.
+        """Ask people to grade the responses that narrow the corrected score's interval. The responses `to grade
+        next` become a dataset and an open project on it, once for each evaluation: 201 if it is made now, 200
+        if it was there. A worker makes the tasks. Run the evaluation again with the dataset under `graded`
+        once the answers are published.
         """
         return self._json(GradeNextOut, "POST", f"/evaluations/{evaluation_id}/grade-next", body=body)
 
@@ -590,7 +590,7 @@ class Evaluations(Group):
         return self._pages(StudyOut, f"/evaluations/{evaluation_id}/studies", query={"limit": page_size})
 
     def make_study(self, evaluation_id: int, body: StudyIn) -> TasksOut:
-        """Have people judge by either rubric. An open project in two arms on the pairs that the model wrote a
+        """Ask people to judge by either rubric. An open project in two arms on the pairs that the model wrote a
         rubric for; nobody sees a pair in both. Its answers are read by an evaluation of recipe `study` on the
         same dataset.
         """

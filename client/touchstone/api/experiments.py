@@ -27,5 +27,5 @@ class Experiments(Group):
         return self._pages(ExperimentOut, "/experiments", query={"limit": page_size})
 
     def create(self, body: ExperimentIn) -> ExperimentOut:
-        """Make an experiment."""
+        """Create an experiment."""
         return self._json(ExperimentOut, "POST", "/experiments", body=body)

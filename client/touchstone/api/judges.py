@@ -194,7 +194,7 @@ class Judges(Group):
         return self._pages(JudgeRow, "/judges", query={"limit": page_size, "archived": archived})
 
     def create(self, body: JudgeIn) -> JudgeVersionOut:
-        """Make a judge; answers with its first version."""
+        """Create a judge with its first version."""
         return self._json(JudgeVersionOut, "POST", "/judges", body=body)
 
     def get(self, judge_id: int) -> JudgeOut:
@@ -202,7 +202,7 @@ class Judges(Group):
         return self._json(JudgeOut, "GET", f"/judges/{judge_id}")
 
     def change(self, judge_id: int, body: JudgeChange) -> JudgeOut:
-        """Rename, put away, or choose the fixed examples."""
+        """Rename or archive a judge, or choose its fixed examples."""
         return self._json(JudgeOut, "PATCH", f"/judges/{judge_id}", body=body)
 
     def versions(self, judge_id: int, *, page_size: int | None = None) -> Iterator[JudgeVersionOut]:
@@ -210,7 +210,7 @@ class Judges(Group):
         return self._pages(JudgeVersionOut, f"/judges/{judge_id}/versions", query={"limit": page_size})
 
     def new_version(self, judge_id: int, body: VersionIn) -> JudgeVersionOut:
-        """Make the next version. If an earlier version has the same content, the response has that version."""
+        """Create the next version. If an earlier version has the same content, the response has that version."""
         return self._json(JudgeVersionOut, "POST", f"/judges/{judge_id}/versions", body=body)
 
     def version(self, judge_id: int, number: int) -> VersionDetail:

@@ -126,7 +126,7 @@ class Models(Group):
         return self._json(AliasOut, "GET", f"/models/aliases/{quote_part(name)}")
 
     def move_alias(self, name: str, body: AliasIn) -> AliasOut:
-        """Let an alias point at a model. Makes the alias if there is none. 409 if `expected` is given and it
+        """Let an alias point at a model. Creates the alias if there is none. 409 if `expected` is given and it
         points elsewhere by now.
         """
         return self._json(AliasOut, "PUT", f"/models/aliases/{quote_part(name)}", body=body)
@@ -136,7 +136,7 @@ class Models(Group):
         self._nothing("DELETE", f"/models/aliases/{quote_part(name)}")
 
     def set_stage(self, model_id: int, body: StageIn) -> StageOut:
-        """Say how far a model has come."""
+        """Set the stage of a model."""
         return self._json(StageOut, "PUT", f"/models/{model_id}/stage", body=body)
 
     def promotions(
@@ -148,7 +148,7 @@ class Models(Group):
         )
 
     def all(self, *, page_size: int | None = None, archived: bool | None = None) -> Iterator[ModelOut]:
-        """The models that are offered where one is chosen, newest first."""
+        """Models that are not archived, newest first."""
         return self._pages(ModelOut, "/models", query={"limit": page_size, "archived": archived})
 
     def register(self, body: ModelIn) -> ModelOut:
@@ -168,16 +168,16 @@ class Models(Group):
         self._nothing("DELETE", f"/models/{model_id}")
 
     def archive(self, model_id: int) -> ModelOut:
-        """Offer a model no longer; its files stay."""
+        """Archive a model; its files stay."""
         return self._json(ModelOut, "POST", f"/models/{model_id}/archive", again=True)
 
     def restore(self, model_id: int) -> ModelOut:
-        """Offer an archived model again."""
+        """Restore an archived model."""
         return self._json(ModelOut, "POST", f"/models/{model_id}/restore")
 
     def try_model(self, model_id: int) -> ModelOut:
-        """Try once more whether a model can be trained. If `facts.trial.state` is refused or not_tried: it is
-        taken away, and is there again once a worker has tried the model.
+        """Try again whether a model can be trained. If `facts.trial.state` is refused or not_tried, the trial is
+        removed until a worker has tried the model again.
         """
         return self._json(ModelOut, "POST", f"/models/{model_id}/trial")
 

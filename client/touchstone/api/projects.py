@@ -615,7 +615,7 @@ class Projects(Group):
         return self._pages(ProjectOut, "/projects", query={"limit": page_size, "state": state})
 
     def create(self, body: ProjectIn) -> ProjectOut:
-        """Set up a project. Freezes the version. A worker makes the tasks: `tasks_made` says when they are
+        """Create a project. Freezes the version. A worker makes the tasks: `tasks_made` says when they are
         there. 422 names every wrong field.
         """
         return self._json(ProjectOut, "POST", "/projects", body=body)
@@ -639,7 +639,7 @@ class Projects(Group):
         return self._json(ProjectOut, "PATCH", f"/projects/{project_id}", body=body)
 
     def set_state(self, project_id: int, body: StateIn) -> ProjectOut:
-        """Open, pause or close it. 409 if its present state does not allow the new one."""
+        """Open, pause or close a project. 409 if its present state does not allow the new one."""
         return self._json(ProjectOut, "POST", f"/projects/{project_id}/state", body=body, again=True)
 
     def progress(self, project_id: int) -> StatusOut:
@@ -651,11 +651,13 @@ class Projects(Group):
         return self._json(JobList, "GET", f"/projects/{project_id}/jobs")
 
     def list_guidelines(self, project_id: int) -> GuidelinesList:
-        """All versions, newest first."""
+        """Versions of the guidelines, newest first."""
         return self._json(GuidelinesList, "GET", f"/projects/{project_id}/guidelines")
 
     def new_guidelines(self, project_id: int, body: GuidelinesIn) -> GuidelinesOut:
-        """Write a new version. If the same text is sent again, the response has the version with this text."""
+        """Write a new version of the guidelines. If the same text is sent again, the response has the version
+        with this text.
+        """
         return self._json(GuidelinesOut, "POST", f"/projects/{project_id}/guidelines", body=body)
 
     def people(self, project_id: int) -> PersonList:
@@ -666,26 +668,28 @@ class Projects(Group):
         return self._json(PersonList, "GET", f"/projects/{project_id}/people")
 
     def add(self, project_id: int, body: ParticipantIn) -> PersonOut:
-        """Add a member."""
+        """Add a member to a project."""
         return self._json(PersonOut, "POST", f"/projects/{project_id}/people", body=body)
 
     def pause(self, project_id: int, user_id: int, body: PausedIn) -> PersonOut:
-        """Pause or let on. The open tasks of a paused person go back to the queue; their drafts are kept."""
+        """Pause a person, or let a paused person continue. The open tasks of a paused person go back to the
+        queue; their drafts are kept.
+        """
         return self._json(PersonOut, "PATCH", f"/projects/{project_id}/people/{user_id}", body=body)
 
     def invites(self, project_id: int) -> InviteList:
-        """Links that still open something."""
+        """Invitation links that still work."""
         return self._json(InviteList, "GET", f"/projects/{project_id}/invites")
 
     def invite(self, project_id: int, body: ProjectInviteIn) -> NewInviteOut:
-        """Make an invitation link. The person who opens the link becomes an annotator of the workspace and works
-        in this project. With `email` it is for that address alone, and opening it shows that the address is
-        theirs. If this installation sends mail, it goes there, and `link` is null.
+        """Create an invitation link. The person who opens the link becomes an annotator of the workspace and
+        works in this project. With `email` it is for that address alone, and opening it shows that the
+        address is theirs. If this installation sends mail, it goes there, and `link` is null.
         """
         return self._json(NewInviteOut, "POST", f"/projects/{project_id}/invites", body=body)
 
     def revoke(self, project_id: int, invite_id: int) -> None:
-        """Revoke a link."""
+        """Revoke an invitation link."""
         self._nothing("DELETE", f"/projects/{project_id}/invites/{invite_id}")
 
     def join(self, body: JoinIn) -> JoinOut:
@@ -703,17 +707,17 @@ class Projects(Group):
         return self._pages(TaskOut, f"/projects/{project_id}/tasks", query={"state": state, "q": q, "limit": page_size})
 
     def task(self, project_id: int, task_id: int, *, names: bool | None = None) -> TaskDetail:
-        """One with its answers. `names`: show names beside the pseudonyms; not for reviewers."""
+        """One task with its answers. `names`: show names beside the pseudonyms; not for reviewers."""
         return self._json(TaskDetail, "GET", f"/projects/{project_id}/tasks/{task_id}", query={"names": names})
 
     def set_gold(self, project_id: int, task_id: int, body: GoldIn) -> TaskDetail:
-        """Give a known answer. Existing answers are compared with it. 409 for kinds whose answers cannot be
+        """Make a task a gold task. Existing answers are compared with it. 409 for kinds whose answers cannot be
         checked.
         """
         return self._json(TaskDetail, "PUT", f"/projects/{project_id}/tasks/{task_id}/gold", body=body)
 
     def mark(self, project_id: int, body: MarkIn) -> MarkOut:
-        """Make gold tasks from what is known. `labels`: preferences of the data that agree; `answers`: answers
+        """Create gold tasks from known answers. `labels`: preferences of the data that agree; `answers`: answers
         of complete tasks that are alike.
         """
         return self._json(MarkOut, "POST", f"/projects/{project_id}/gold", body=body)
@@ -759,15 +763,15 @@ class Projects(Group):
         return self._pages(ReviewRow, f"/projects/{project_id}/review", query={"show": show, "limit": page_size})
 
     def accept_majority(self, project_id: int, body: MajorityIn) -> MajorityOut:
-        """Accept the majority wherever there is one."""
+        """Accept all majorities."""
         return self._json(MajorityOut, "POST", f"/projects/{project_id}/review/majority", body=body)
 
     def withdraw_majority(self, project_id: int) -> WithdrawnOut:
-        """Take all majorities back."""
+        """Undo all accepted majorities."""
         return self._json(WithdrawnOut, "DELETE", f"/projects/{project_id}/review/majority")
 
     def list_comments(self, project_id: int, *, kind: Literal["", "remark", "guidelines"] | None = None) -> CommentList:
-        """Open remarks about its tasks."""
+        """Open remarks about the tasks of a project."""
         return self._json(CommentList, "GET", f"/projects/{project_id}/comments", query={"kind": kind})
 
     def list_answers(
@@ -799,13 +803,13 @@ class Projects(Group):
         )
 
     def publish_answers(self, project_id: int, body: PublishIn) -> PublishedOut:
-        """Make its answers a frozen version of the dataset. 201 with the version and the fate of every label;
-        202 if there is so much that a job does it: then `publications` lists it.
+        """Publish the answers as a frozen version of the dataset. 201 with the version and the fate of every
+        label; 202 if there is so much that a job does it: then `publications` lists it.
         """
         return self._json(PublishedOut, "POST", f"/projects/{project_id}/publish", body=body)
 
     def list_publications(self, project_id: int, *, page_size: int | None = None) -> Iterator[PublishedOut]:
-        """Versions that were published from it, newest first."""
+        """Publications of a project, newest first."""
         return self._pages(PublishedOut, f"/projects/{project_id}/publications", query={"limit": page_size})
 
     def get_publication(self, project_id: int, publication_id: int) -> PublishedOut:
@@ -856,8 +860,8 @@ class Projects(Group):
         return self._json(SuggestionsOut, "POST", f"/projects/{project_id}/suggestions", body=body)
 
     def remove_suggestions(self, project_id: int) -> RemovedOut:
-        """Stop the judge, and take its suggestions away. Records of answers stay. While the judge is being
-        asked: 409, and it is stopped; ask again once it has ended.
+        """Remove a judge's suggestions. Records of answers stay. While the judge is being asked: 409, and it is
+        stopped; ask again once it has ended.
         """
         return self._json(RemovedOut, "DELETE", f"/projects/{project_id}/suggestions")
 
@@ -876,5 +880,5 @@ class Projects(Group):
         return self._json(SettledStepOut, "POST", f"/projects/{project_id}/then", body=body, key=key or new_key())
 
     def cancel_settled(self, project_id: int, step_id: int) -> SettledStepOut:
-        """Take back a run that waits. 409 if it was launched or refused."""
+        """Cancel a run that waits for a project. 409 if it was launched or refused."""
         return self._json(SettledStepOut, "DELETE", f"/projects/{project_id}/then/{step_id}")

@@ -148,9 +148,9 @@ class TraceOut(TypedDict):
 
 class Recipes(Group):
     def check_config(self, name: str, body: ConfigCheckIn) -> ConfigCheckOut:
-        """Check a config, launch nothing. The complete config, or 422 with every field that is wrong. With a
-        dataset, it checks all that a launch checks: also the data and the names of models and judges; and it
-        tells what would leak, how long the run would take, and what its judges would use.
+        """Check a config; nothing is launched. The complete config, or 422 with every field that is wrong. With
+        a dataset, it checks all that a launch checks: also the data and the names of models and judges; and
+        it tells what would leak, how long the run would take, and what its judges would use.
         """
         return self._json(ConfigCheckOut, "POST", f"/recipes/{quote_part(name)}/check", body=body, again=True)
 

@@ -18,7 +18,7 @@ class Repeats(Group):
         return self._json(RepeatsOut, "GET", "/repeats")
 
     def pause(self, repeat_id: int) -> RepeatOut:
-        """Pause a repeated run. Runs that were launched go on."""
+        """Pause a repeated run. Runs that were launched continue."""
         return self._json(RepeatOut, "POST", f"/repeats/{repeat_id}/pause", again=True)
 
     def resume(self, repeat_id: int) -> RepeatOut:

@@ -137,11 +137,11 @@ class Reports(Group):
         return self._json(ReportVersionOut, "GET", f"/reports/{report_id}/versions/{number}")
 
     def restore_version(self, report_id: int, number: int) -> ReportPageOut:
-        """Save a version again as the newest."""
+        """Restore an earlier version as the newest."""
         return self._json(ReportPageOut, "POST", f"/reports/{report_id}/versions/{number}/restore")
 
     def links(self, report_id: int, *, page_size: int | None = None) -> Iterator[ReportShareOut]:
-        """Links that show this report. Links that nobody has withdrawn, newest first."""
+        """Links that show this report. Links that nobody has revoked, newest first."""
         return self._pages(ReportShareOut, f"/reports/{report_id}/share-links", query={"limit": page_size})
 
     def share(self, report_id: int, body: ReportShareIn) -> ReportShareMade:

@@ -376,15 +376,15 @@ class Rollouts(Group):
         )
 
     def make_dataset(self, run_id: int, body: RolloutDatasetIn) -> RolloutDatasetOut:
-        """Make a dataset of a run's responses. One example per prompt, with the responses, their rewards in
+        """Create a dataset from a run's responses. One example per prompt, with the responses, their rewards in
         `meta.rewards`, the model and the steps. A worker gathers them: follow `GET imports/{import_id}`. Its
         `origin` says how many responses there are, how many were left out, and why.
         """
         return self._json(RolloutDatasetOut, "POST", f"/runs/{run_id}/rollouts/dataset", body=body)
 
     def preview_dataset(self, run_id: int, body: RolloutPreviewIn) -> RolloutPreviewOut:
-        """Responses that the filters of a dataset leave out. Makes nothing. The filters work in a fixed order,
-        each on what the previous one left. `cases` of each are listed with the reason.
+        """Responses that the filters of a dataset leave out. Nothing is written. The filters work in a fixed
+        order, each on what the previous one left. `cases` of each are listed with the reason.
         """
         return self._json(RolloutPreviewOut, "POST", f"/runs/{run_id}/rollouts/dataset/preview", body=body, again=True)
 
@@ -416,8 +416,8 @@ class Rollouts(Group):
         )
 
     def episode_search(self, run_id: int, rollout_id: int, *, q: str) -> HitList:
-        """In which turns of an episode a text stands. The first 200 turns that have it in their text, in any
-        case, or in the name of their tool.
+        """Turns of an episode that contain a text. The first 200 turns that have it in their text, in any case,
+        or in the name of their tool.
         """
         return self._json(HitList, "GET", f"/runs/{run_id}/rollouts/{rollout_id}/search", query={"q": q})
 
@@ -443,7 +443,7 @@ class Rollouts(Group):
         return self._json(NoteOut, "GET", f"/runs/{run_id}/rollouts/notes/{note_id}")
 
     def change_note(self, run_id: int, note_id: int, body: NoteChange) -> NoteOut:
-        """Change the words of your note. 409 if the note has changed since the revision that you have read; the
+        """Change the text of your note. 409 if the note has changed since the revision that you have read; the
         error then has its `text` and `revision`.
         """
         return self._json(NoteOut, "PATCH", f"/runs/{run_id}/rollouts/notes/{note_id}", body=body)

@@ -754,8 +754,8 @@ class Runs(Group):
     def curves(
         self, run_id: int, *, keys: str | None = None, key: list[str] | None = None, max_points: int | None = None
     ) -> CurvesOut:
-        """Charts: thinned curves that keep every spike. The curves of the keys that `keys` and `key` name, or of
-        all keys if both are left out.
+        """Curves of metrics, thinned so that every spike stays. The curves of the keys that `keys` and `key`
+        name, or of all keys if both are left out.
         """
         return self._json(
             CurvesOut, "GET", f"/runs/{run_id}/curves", query={"keys": keys, "key": key, "max_points": max_points}
@@ -778,7 +778,7 @@ class Runs(Group):
         return self._json(CustomChartList, "GET", f"/runs/{run_id}/charts")
 
     def make_chart(self, run_id: int, body: CustomChartIn) -> CustomChartOut:
-        """Make a chart of expressions. For all runs of its recipe, for everybody in the workspace. 422 has the
+        """Create a chart of expressions. For all runs of its recipe, for everybody in the workspace. 422 has the
         place of the error in `place`.
         """
         return self._json(CustomChartOut, "POST", f"/runs/{run_id}/charts", body=body)
@@ -804,7 +804,7 @@ class Runs(Group):
         return self._json(PinsOut, "PUT", f"/runs/{run_id}/pinned-charts", body=body)
 
     def check_expressions(self, run_id: int, *, expression: list[str]) -> ReadExpressions:
-        """Whether expressions can be read. Nothing is computed. 422 has the place of the error in `place`."""
+        """Check whether expressions can be read. Nothing is computed. 422 has the place of the error in `place`."""
         return self._json(ReadExpressions, "GET", f"/runs/{run_id}/computed/check", query={"expression": expression})
 
     def computed(self, run_id: int, *, expression: list[str], max_points: int | None = None) -> ComputedOut:
@@ -816,49 +816,49 @@ class Runs(Group):
         )
 
     def stop(self, run_id: int, *, now: bool | None = None) -> RunOut:
-        """Save and stop. The run gives up its present step within one micro-batch, and saves the steps that are
-        done. Stopping a run that is over changes nothing. `now`: the run ends without saving, so the steps
-        since its last checkpoint are lost; also if it is stopping already.
+        """Save and stop a run. The run gives up its present step within one micro-batch, and saves the steps
+        that are done. Stopping a run that is over changes nothing. `now`: the run ends without saving, so the
+        steps since its last checkpoint are lost; also if it is stopping already.
         """
         return self._json(RunOut, "POST", f"/runs/{run_id}/stop", query={"now": now}, again=True)
 
     def pause(self, run_id: int) -> RunOut:
-        """Save and pause. As with a stop, the run gives up its present step and saves. It gives its place to
-        others until it is resumed; it is not over. Pausing twice changes nothing. 409 if it is over or
+        """Save and pause a run. As with a stop, the run gives up its present step and saves. It gives its place
+        to others until it is resumed; it is not over. Pausing twice changes nothing. 409 if it is over or
         stopping.
         """
         return self._json(RunOut, "POST", f"/runs/{run_id}/pause", again=True)
 
     def resume(self, run_id: int) -> RunOut:
-        """Resume from the last checkpoint. A run without a checkpoint begins again at its first step. 409 unless
-        the run is paused, stopped or failed.
+        """Resume a run from its last checkpoint. A run without a checkpoint begins again at its first step. 409
+        unless the run is paused, stopped or failed.
         """
         return self._json(RunOut, "POST", f"/runs/{run_id}/resume")
 
     def extend(self, run_id: int, body: ExtendIn) -> RunOut:
-        """Continue to more steps. From the last checkpoint of a finished or stopped run. 409 if its model is in
-        use, or no checkpoint is kept.
+        """Extend a run to more steps. From the last checkpoint of a finished or stopped run. 409 if its model is
+        in use, or no checkpoint is kept.
         """
         return self._json(RunOut, "POST", f"/runs/{run_id}/extend", body=body)
 
     def priority(self, run_id: int, body: PriorityIn) -> RunOut:
-        """Let it start before or after the others that wait. The priority orders the runs of the workspace, now
-        and every time the run waits again. Runs that are running already are not interrupted.
+        """Change the priority of a run. The priority orders the runs of the workspace, now and every time the
+        run waits again. Runs that are running already are not interrupted.
         """
         return self._json(RunOut, "POST", f"/runs/{run_id}/priority", body=body, again=True)
 
     def limit(self, run_id: int, body: TimeLimitIn) -> RunOut:
-        """Limit how long it may run. The limit is for all attempts together, without the time in the line. At
-        the limit the run saves and stops, and is resumed only with a new limit (409, `time_limit`). 422 if
-        that much is used already.
+        """Limit the time of a run. The limit is for all attempts together, without the time in the line. At the
+        limit the run saves and stops, and is resumed only with a new limit (409, `time_limit`). 422 if that
+        much is used already.
         """
         return self._json(RunOut, "POST", f"/runs/{run_id}/limit", body=body, again=True)
 
     def limit_tokens(self, run_id: int, body: TokenLimitIn) -> RunOut:
-        """Limit how many tokens it may generate. The limit is for all attempts together and counts every token
-        that the run's own model writes, also in evaluations. At the limit the run stops with a checkpoint,
-        and is resumed only with a new limit (409, `token_limit`). 422 if that much is used already; 409
-        (`no_tokens`) for a recipe that samples no responses.
+        """Limit the tokens that a run may generate. The limit is for all attempts together and counts every
+        token that the run's own model writes, also in evaluations. At the limit the run stops with a
+        checkpoint, and is resumed only with a new limit (409, `token_limit`). 422 if that much is used
+        already; 409 (`no_tokens`) for a recipe that samples no responses.
         """
         return self._json(RunOut, "POST", f"/runs/{run_id}/tokens", body=body, again=True)
 
@@ -869,23 +869,23 @@ class Runs(Group):
         return self._json(TokensOut, "GET", f"/runs/{run_id}/tokens")
 
     def stop_early(self, run_id: int, body: StopEarlyIn) -> RunOut:
-        """Stop it once a metric no longer improves. The run stops with a checkpoint once the last `patience`
+        """Stop a run once a metric no longer improves. The run stops with a checkpoint once the last `patience`
         values of the metric are not better, by more than `min_delta`, than the best before them. It is
         resumed only with another rule (409, `stop_early`). 422 if it would stop at once.
         """
         return self._json(RunOut, "POST", f"/runs/{run_id}/early", body=body, again=True)
 
     def spending_limit(self, run_id: int, body: BudgetIn) -> RunOut:
-        """Limit what its judges may use together. The limit is for all judges together. At the limit the run
-        stops with a checkpoint, and is resumed only with a new limit (409, `spending_limit`). 422 if that
-        much is used already. A judge may have its own budget, for which the run waits instead.
+        """Limit the spending of a run's judges. The limit is for all judges together. At the limit the run stops
+        with a checkpoint, and is resumed only with a new limit (409, `spending_limit`). 422 if that much is
+        used already. A judge may have its own budget, for which the run waits instead.
         """
         return self._json(RunOut, "POST", f"/runs/{run_id}/budget", body=body, again=True)
 
     def start_not_before(self, run_id: int, body: ScheduleIn) -> RunOut:
-        """Start not before a time. Sets when a run that waits, is paused or is over may start: until then it
-        takes no place. With null it waits like any other. 422 for a time that has passed, 409 if it has
-        started.
+        """Set the earliest start of a run. Sets when a run that waits, is paused or is over may start: until
+        then it takes no place. With null it waits like any other. 422 for a time that has passed, 409 if it
+        has started.
         """
         return self._json(RunOut, "POST", f"/runs/{run_id}/schedule", body=body, again=True)
 
@@ -920,13 +920,13 @@ class Runs(Group):
         return self._json(ChainOut, "GET", f"/runs/{run_id}/chain")
 
     def add_step(self, run_id: int, body: ChainStepIn, *, key: str | None = None) -> ChainStepOut:
-        """Launch something once a run has finished. Checked now as the launch itself would be: 422 with every
-        field that is wrong.
+        """Launch a run or an evaluation once a run has finished. Checked now as the launch itself would be: 422
+        with every field that is wrong.
         """
         return self._json(ChainStepOut, "POST", f"/runs/{run_id}/chain", body=body, key=key or new_key())
 
     def cancel_step(self, run_id: int, step_id: int) -> ChainStepOut:
-        """Take back a step that waits. Cancels the step and those after it. 409 if it was launched or refused."""
+        """Cancel a step that waits. Cancels the step and those after it. 409 if it was launched or refused."""
         return self._json(ChainStepOut, "DELETE", f"/runs/{run_id}/chain/{step_id}")
 
     def add_repeat(self, run_id: int, body: RepeatIn, *, key: str | None = None) -> RepeatOut:
@@ -936,9 +936,7 @@ class Runs(Group):
         return self._json(RepeatOut, "POST", f"/runs/{run_id}/repeats", body=body, key=key or new_key())
 
     def judges(self, run_id: int) -> RunJudgeList:
-        """Tokens and costs of the judges of its rewards. The judges that the run has asked through this server
-        so far.
-        """
+        """Tokens and costs of a run's judges. The judges that the run has asked through this server so far."""
         return self._json(RunJudgeList, "GET", f"/runs/{run_id}/judges")
 
     def change_budget(self, run_id: int, judge_id: int, body: BudgetIn) -> RunJudgeOut:
@@ -946,7 +944,7 @@ class Runs(Group):
         return self._json(RunJudgeOut, "PATCH", f"/runs/{run_id}/judges/{judge_id}", body=body)
 
     def reasons(self, run_id: int) -> ReasonsOut:
-        """The agreement of its matcher of reasons with people. The matchers' agreement with people, and the
+        """The agreement of a run's matcher of reasons with people. The matchers' agreement with people, and the
         judgement that waits to be matched, without the matcher's result.
         """
         return self._json(ReasonsOut, "GET", f"/runs/{run_id}/reasons")
@@ -958,8 +956,8 @@ class Runs(Group):
         return self._json(ReasonsOut, "POST", f"/runs/{run_id}/reasons", body=body)
 
     def people(self, run_id: int) -> PeopleOut:
-        """The agreement of people with its judge. People's grades of the responses that `people.share` has drawn
-        so far. The interval counts responses, not criteria.
+        """The agreement of people with a run's judge. People's grades of the responses that `people.share` has
+        drawn so far. The interval counts responses, not criteria.
         """
         return self._json(PeopleOut, "GET", f"/runs/{run_id}/people")
 
@@ -970,8 +968,8 @@ class Runs(Group):
         return self._pages(GradedOut, f"/runs/{run_id}/people/cases", query={"limit": page_size})
 
     def alarms(self, run_id: int) -> AlarmList:
-        """Signs that its policy games its reward, or learns nothing or badly. The newest step first; one of each
-        sign.
+        """Alarms of a run: signs that its policy games its reward, or learns nothing or badly. The newest step
+        first; one of each sign.
         """
         return self._json(AlarmList, "GET", f"/runs/{run_id}/alarms")
 
@@ -982,8 +980,8 @@ class Runs(Group):
         return self._json(AlarmAskedOut, "POST", f"/runs/{run_id}/alarms/{alarm_id}/people")
 
     def list_artifacts(self, run_id: int, *, page_size: int | None = None) -> Iterator[ArtifactOut]:
-        """Checkpoints and models it left behind. `present` is false if the files are gone: a run keeps only its
-        newest checkpoints.
+        """Checkpoints and models of a run. `present` is false if the files are gone: a run keeps only its newest
+        checkpoints.
         """
         return self._pages(ArtifactOut, f"/runs/{run_id}/artifacts", query={"limit": page_size})
 
@@ -994,17 +992,17 @@ class Runs(Group):
         return self._file(to, f"/runs/{run_id}/artifacts/{artifact_id}/download")
 
     def export_artifact(self, run_id: int, artifact_id: int) -> WeightsJobOut:
-        """Make a model of the registry out of a kept checkpoint. A job of the cluster does it: follow it under
+        """Export a kept checkpoint as a registered model. A job of the cluster does it: follow it under
         `/weights-jobs`. 409 if the checkpoint is gone.
         """
         return self._json(WeightsJobOut, "POST", f"/runs/{run_id}/artifacts/{artifact_id}/export")
 
     def keeps_checkpoints(self, run_id: int) -> KeepCheckpoints:
-        """Whether it keeps its checkpoints."""
+        """Whether a run keeps all its checkpoints."""
         return self._json(KeepCheckpoints, "GET", f"/runs/{run_id}/keep-checkpoints")
 
     def keep_checkpoints(self, run_id: int, body: KeepCheckpoints) -> KeepCheckpoints:
-        """Let it keep its checkpoints. A mark that no rule overrules. The run itself still replaces older
+        """Keep all checkpoints of a run. A mark that no rule overrules. The run itself still replaces older
         checkpoints by newer ones, as `checkpoint.keep` says.
         """
         return self._json(KeepCheckpoints, "PUT", f"/runs/{run_id}/keep-checkpoints", body=body)

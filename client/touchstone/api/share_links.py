@@ -59,7 +59,7 @@ class ShareLinks(Group):
 
     def all(self, *, page_size: int | None = None) -> Iterator[ShareLinkOut]:
         """Links that show comparisons and reports without an account. The links of the workspace that nobody has
-        withdrawn, newest first.
+        revoked, newest first.
         """
         return self._pages(ShareLinkOut, "/share-links", query={"limit": page_size})
 
@@ -70,8 +70,8 @@ class ShareLinks(Group):
         """
         return self._json(ShareLinkMade, "POST", "/share-links", body=body)
 
-    def withdraw(self, link_id: int) -> None:
-        """Withdraw a share link. The link stops at once. Anybody who may share may withdraw it. Withdrawing it
-        twice is not an error.
+    def revoke(self, link_id: int) -> None:
+        """Revoke a share link. The link stops at once. Anybody who may share may revoke it. Revoking it twice is
+        not an error.
         """
         self._nothing("DELETE", f"/share-links/{link_id}")

@@ -101,8 +101,8 @@ class TriedMessage(TypedDict):
 
 class TryIt(Group):
     def send_pair(self, body: PairIn) -> PairOut:
-        """Have people compare two answers. Makes a task of a pair. The same pair again gives the same task, with
-        status 200.
+        """Ask people to compare two answers. Creates a task for a pair. The same pair again gives the same task,
+        with status 200.
         """
         return self._json(PairOut, "POST", "/try/pairs", body=body)
 

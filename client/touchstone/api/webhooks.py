@@ -68,7 +68,7 @@ class Webhooks(Group):
         return self._pages(WebhookOut, "/webhooks", query={"limit": page_size})
 
     def create(self, body: WebhookIn) -> WebhookCreated:
-        """Make a webhook; its secret is shown only now."""
+        """Create a webhook; its secret is shown only now."""
         return self._json(WebhookCreated, "POST", "/webhooks", body=body)
 
     def get(self, hook_id: int) -> WebhookOut:
@@ -84,7 +84,7 @@ class Webhooks(Group):
         self._nothing("DELETE", f"/webhooks/{hook_id}")
 
     def renew_secret(self, hook_id: int) -> SecretOut:
-        """A new secret; the old one ends at once."""
+        """Replace the secret; the old one stops at once."""
         return self._json(SecretOut, "POST", f"/webhooks/{hook_id}/secret")
 
     def test(self, hook_id: int) -> DeliveryOut:

@@ -57,8 +57,8 @@ class WeightsJobs(Group):
         return self._pages(WeightsJobOut, "/weights-jobs", query={"limit": page_size, "kind": kind, "state": state})
 
     def start_job(self, body: WeightsJobIn) -> WeightsJobOut:
-        """Generate, score, measure or embed on the cluster. The same question is not computed twice: the
-        response has the same job.
+        """Start a job that generates, scores, measures or embeds on the cluster. The same question is not
+        computed twice: the response has the same job.
         """
         return self._json(WeightsJobOut, "POST", "/weights-jobs", body=body)
 
@@ -67,17 +67,17 @@ class WeightsJobs(Group):
         return self._json(WeightsJobOut, "GET", f"/weights-jobs/{job_id}")
 
     def stop_job(self, job_id: int) -> WeightsJobOut:
-        """Stop a job; what it has found is kept."""
+        """Stop a job; its results are kept."""
         return self._json(WeightsJobOut, "POST", f"/weights-jobs/{job_id}/stop", again=True)
 
     def priority(self, job_id: int, body: JobPriorityIn) -> WeightsJobOut:
-        """Let it start before or after the others that wait. The priority orders the workspace's work in the
-        line. Work under way is not interrupted.
+        """Change the priority of a job. The priority orders the workspace's work in the line. Work under way is
+        not interrupted.
         """
         return self._json(WeightsJobOut, "POST", f"/weights-jobs/{job_id}/priority", body=body, again=True)
 
     def retry_job(self, job_id: int) -> WeightsJobOut:
-        """Continue after the last result. 409 unless the job stopped or failed."""
+        """Try a job again, after its last result. 409 unless the job stopped or failed."""
         return self._json(WeightsJobOut, "POST", f"/weights-jobs/{job_id}/retry")
 
     def results(self, job_id: int, *, after: int | None = None, limit: int | None = None) -> WeightsResults:

@@ -13,7 +13,7 @@ from .runs import app, print_run
 Settings = Annotated[
     list[str] | None, typer.Option("--set", help="KEY=VALUE in the config, such as optim.lr=1e-4; may be repeated")
 ]
-NONE = "0 takes the limit away"
+NONE = "0 removes the limit"
 
 
 @app.command("fork")

@@ -48,7 +48,7 @@ def claims_start(
 
 @app.command("show")
 def claims_show(study: int, as_json: AsJson = False) -> None:
-    """Shows how a study stands: its task while that is made, its runs, and the verdict on each claim."""
+    """Shows the state of a study: its task while that is made, its runs, and the verdict on each claim."""
     with refusals_printed():
         found = terminal.server().claims.study(study)
         if as_json:

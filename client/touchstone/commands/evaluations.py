@@ -56,7 +56,7 @@ def evaluations_list(
 
 @app.command("recipes")
 def evaluations_recipes(as_json: Lines = False) -> None:
-    """Lists what an evaluation can find out."""
+    """Lists the recipes of evaluations."""
     with refusals_printed():
         rows = terminal.server().evaluations.recipes()["items"]
         print_rows(rows, {"recipe": "name", "title": "title"}, as_json)
@@ -101,7 +101,7 @@ def evaluations_again(
 
 @app.command("show")
 def evaluations_show(evaluation: int, as_json: AsJson = False) -> None:
-    """Shows how an evaluation stands, and its config."""
+    """Shows the state of an evaluation, and its config."""
     with refusals_printed():
         found = terminal.server().evaluations.get(evaluation)
         if as_json:
@@ -176,7 +176,7 @@ def evaluations_resume(evaluation: int) -> None:
 
 @app.command("cancel")
 def evaluations_cancel(evaluation: int) -> None:
-    """Ends an evaluation for good."""
+    """Cancels an evaluation for good."""
     _moved(lambda server: server.evaluations.cancel(evaluation))
 
 

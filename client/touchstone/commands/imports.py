@@ -44,7 +44,7 @@ def imports_list(limit: Limit = 20, as_json: Lines = False) -> None:
 
 @app.command("show")
 def imports_show(number: int, as_json: AsJson = False) -> None:
-    """Shows how an import stands, which lines were refused and why, and what was left out."""
+    """Shows the state of an import, which lines were refused and why, and what was left out."""
     with refusals_printed():
         job = terminal.server().datasets.get_import(number)
         if as_json:
@@ -66,7 +66,7 @@ def imports_wait(number: int, every: Every = FOLLOW_S) -> None:
 
 @app.command("cancel")
 def imports_cancel(number: int) -> None:
-    """Ends an import; none of its rows stay."""
+    """Cancels an import; none of its rows stay."""
     with refusals_printed():
         say(_headline(terminal.server().datasets.cancel_import(number)), "bold")
 

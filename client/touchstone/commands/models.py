@@ -78,7 +78,7 @@ def models_alias(
     model: int,
     reason: Annotated[str, typer.Option(help="Why; it is kept with the move")] = "",
 ) -> None:
-    """Lets an alias point at a model. Makes the alias if there is none."""
+    """Lets an alias point at a model. Creates the alias if there is none."""
     with refusals_printed():
         moved = terminal.server().models.move_alias(name, {"model": model, "reason": reason})
         say(f"@{moved['name']} points at {moved['model']['name']}.")

@@ -36,7 +36,7 @@ def projects_start(
         Path, typer.Argument(help="YAML file with name, kind and dataset; if needed also overlap, settings, guidelines")
     ],
 ) -> None:
-    """Makes a project, and prints its number."""
+    """Creates a project, and prints its number."""
     with refusals_printed():
         print(terminal.server().post("/projects", terminal.body_of(file, "name, kind and dataset"))["id"])
 
@@ -82,6 +82,6 @@ def projects_answers(
 
 @app.command("publish")
 def projects_publish(project: int) -> None:
-    """Makes the answers a frozen version of the dataset, and prints what became of every label, as JSON."""
+    """Publishes the answers as a frozen version of the dataset, and prints what became of every label, as JSON."""
     with refusals_printed():
         print_json(terminal.server().post(f"/projects/{project}/publish"))

@@ -1,4 +1,4 @@
-"""Responses that a run has sampled: list, follow one prompt, make a dataset of them."""
+"""Responses that a run has sampled: list, follow one prompt, create a dataset of them."""
 
 from typing import Annotated, Literal
 
@@ -58,7 +58,7 @@ def rollouts_notes(run: int, step: Step = None, as_json: Lines = False) -> None:
 
 @app.command("preview")
 def rollouts_preview(run: int, settings: Filters = None) -> None:
-    """Counts what each filter would leave out of a dataset, and makes nothing."""
+    """Counts what each filter would leave out of a dataset; nothing is written."""
     with refusals_printed():
         print_json(terminal.server().post(f"/runs/{run}/rollouts/dataset/preview", parse_settings(settings)))
 
@@ -69,7 +69,7 @@ def rollouts_dataset(
     name: Annotated[str, typer.Option(help="The dataset; an existing dataset gets a new version")],
     settings: Filters = None,
 ) -> None:
-    """Makes a dataset of the best responses, and waits until it is there."""
+    """Creates a dataset from the best responses, and waits until it is there."""
     with refusals_printed():
         known = terminal.server()
         made = known.post(f"/runs/{run}/rollouts/dataset", {"name": name, **parse_settings(settings)})

@@ -64,7 +64,7 @@ def runs_follow(
 @app.command("stop")
 def runs_stop(
     run: int,
-    now: Annotated[bool, typer.Option("--now", help="Do not save: a checkpoint is not written")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Stop at once, without a checkpoint")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Saves and ends a run. Its present step is given up."""

@@ -83,7 +83,7 @@ def _launched(body: dict[str, Any], key: str) -> int:
 
 @app.command("show")
 def sweeps_show(sweep: int, as_json: AsJson = False) -> None:
-    """Shows how a sweep stands, its best trial, and every trial."""
+    """Shows the state of a sweep, its best trial, and every trial."""
     with refusals_printed():
         known = terminal.server()
         if as_json:
@@ -140,7 +140,7 @@ def sweeps_stop(sweep: int) -> None:
 
 @app.command("resume")
 def sweeps_resume(sweep: int) -> None:
-    """Launches the trials that a stopped sweep still lacks."""
+    """Continues a stopped sweep: launches the trials that are left."""
     _moved(lambda server: server.sweeps.resume(sweep))
 
 

@@ -23,7 +23,7 @@ def webhooks_add(
     url: str,
     event: Annotated[list[str], typer.Option(help="Such as run.finished; may be repeated")],
 ) -> None:
-    """Adds a webhook, and prints it with its secret, which is shown only now."""
+    """Creates a webhook, and prints it with its secret, which is shown only now."""
     with refusals_printed():
         print_json(terminal.server().webhooks.create({"url": url, "events": event}))
 

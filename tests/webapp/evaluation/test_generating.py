@@ -97,7 +97,7 @@ def test_nothing_is_made_for_a_person_who_may_not_make_it(team, version, chat_se
         member.delete()
     assert carried_on(row) is None and row.state == "finished", "the answers and their numbers are kept"
     assert row.results["made"] == {
-        "problem": "The person who asked for the dataset may no longer make datasets in this workspace. Run the evaluation again."
+        "problem": "The person who asked for the dataset may no longer create datasets in this workspace. Run the evaluation again."
     }
     assert not Dataset.objects.filter(name="answers").exists()
 

@@ -84,12 +84,12 @@ def test_a_report_of_before_is_looked_at_first(team, report, seeds):
     assert stored_sources(report) == {(seeds[0].pk, None, None)}
 
 
-def test_a_link_that_shows_an_older_version_keeps_its_runs_until_it_is_withdrawn(team, report, seeds):
+def test_a_link_that_shows_an_older_version_keeps_its_runs_until_it_is_revoked(team, report, seeds):
     team.workspace.allows_share_links = True
     team.workspace.save()
     services.write(team.researcher, report, 1, "Saw", TABLE.format(seeds[0].pk))
     link, _ = sharing.share(team.researcher, report)
     services.write(team.researcher, report, 2, "Saw", "Nothing.")
     assert walk(("run", seeds[0].pk), "down").ids.get("report") == {report.pk}
-    links.withdraw(team.researcher, link)
+    links.revoke(team.researcher, link)
     assert "report" not in walk(("run", seeds[0].pk), "down").ids

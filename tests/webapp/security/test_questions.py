@@ -35,7 +35,7 @@ REMOVES: dict[str, set] = {
     "project_then_cancel": {None},
     "run_delete": {None},
     "sessions_end": {None},
-    "share_withdraw": {None},
+    "share_revoke": {None},
     "token_revoke": {None},
     "probe_delete": {None},
     "repeat_remove": {None},

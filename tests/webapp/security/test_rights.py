@@ -41,7 +41,7 @@ def test_the_first_owner_administers_the_installation_and_makes_workspaces(team)
 
 def test_an_administrator_gives_the_right_and_takes_it(team):
     call_command("admin", "rosa@example.org", "--workspaces")
-    assert "rosa@example.org\tmakes workspaces" in rights()
+    assert "rosa@example.org\tcreates workspaces" in rights()
     assert browser(team.researcher).post("/workspaces", {"name": "Rosa's"}).status_code == 302
     call_command("admin", "rosa@example.org", "--workspaces", "--revoke")
     assert browser(team.researcher).post("/workspaces", {"name": "Again"}).status_code == 403

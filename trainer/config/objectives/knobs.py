@@ -39,7 +39,13 @@ class Advantaged(Parameters):
     """The way in which the rewards of a group become advantages."""
 
     advantage: AdvantageName = knob("group_std", "How the rewards of a group become advantages")
-    std_ddof: int = knob(0, "0: population standard deviation; 1: of a sample, as in TRL", ge=0, le=1, advanced=True)
+    std_ddof: int = knob(
+        0,
+        "The variance is divided by G (0: of a population) or by G - 1 (1: of a sample, as in TRL)",
+        ge=0,
+        le=1,
+        advanced=True,
+    )
     std_eps: float = knob(0.0, "Added to the standard deviation; 1e-4 as in TRL", ge=0, le=1, advanced=True)
 
 
@@ -98,7 +104,7 @@ class GrpoParameters(Advantaged, Aggregated):
     kl_beta: float = knob(0.0, "Weight of the KL penalty to the reference policy (k3 estimate)", ge=0, le=1000)
     decoupled: bool = knob(
         False,
-        "Weigh each token by the trainer's over the sampler's probability (decoupled importance sampling)",
+        "Weigh each token by the trainer's probability divided by the sampler's (decoupled importance sampling)",
         advanced=True,
     )
     weight_cap: float = knob(
@@ -124,7 +130,7 @@ class DrGrpoParameters(GrpoParameters):
 
 
 class DapoParameters(GrpoParameters):
-    aggregation: AggregationName = knob("token", "`token`: every token of the batch counts alike")
+    aggregation: AggregationName = knob("token", "`token`: every token of the batch counts the same")
     eps_high: float = _eps_high(0.28)
 
 
@@ -163,7 +169,7 @@ class MiscParameters(Advantaged, Aggregated, Popped):
 
 class DoubleSidedParameters(Advantaged, Aggregated):
     advantage: AdvantageName = knob("centred", "How the rewards of a group become advantages")
-    aggregation: AggregationName = knob("token", "`token`: every token of the batch counts alike")
+    aggregation: AggregationName = knob("token", "`token`: every token of the batch counts the same")
     eps_low: float = _eps_low(0.2)
     eps_high: float = _eps_high(0.28)
 
@@ -176,12 +182,12 @@ class KimiParameters(Advantaged):
 
 
 class OaplParameters(Parameters):
-    beta1: float = knob(1.0, "Smoothing of the value: 0 gives the group's best reward, large its mean", ge=0)
+    beta1: float = knob(1.0, "Smoothing of the value: 0 gives the group's best reward, a large number its mean", ge=0)
     beta2: float = knob(1e-3, "Scale of the log-ratio in the regression", gt=0, le=1000)
 
 
 class SftParameters(Aggregated):
-    aggregation: AggregationName = knob("token", "`token`: every token of the batch counts alike")
+    aggregation: AggregationName = knob("token", "`token`: every token of the batch counts the same")
 
 
 class DpoParameters(Parameters):

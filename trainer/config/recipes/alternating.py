@@ -91,7 +91,7 @@ class JudgeTurns(Turns):
     """A step of the judge: it judges pairs, each by a rubric that the writer wrote before and that does not change."""
 
     group_size: int = knob(7, "Judgements sampled per pair", unit="judgements", ge=1, le=256)
-    max_new_tokens: int = knob(1024, "Where a judgement is cut", unit="tokens", ge=1, le=65536)
+    max_new_tokens: int = knob(1024, "Longest judgement; a longer one is cut", unit="tokens", ge=1, le=65536)
     format_reward: bool = knob(
         True,
         "A judgement earns 1 if it makes the choice of people. With this, it earns 1 more if it explains every criterion, justifies the whole and "
@@ -103,7 +103,7 @@ class WriterTurns(Turns):
     """A step of the writer: it writes rubrics, and the frozen judge tries each of them, with greedy decoding."""
 
     group_size: int = knob(6, "Rubrics sampled per pair", unit="rubrics", ge=1, le=256)
-    max_new_tokens: int = knob(512, "Where a rubric is cut", unit="tokens", ge=1, le=65536)
+    max_new_tokens: int = knob(512, "Longest rubric; a longer one is cut", unit="tokens", ge=1, le=65536)
 
 
 class Variances(Section):
@@ -182,7 +182,7 @@ class AlternatingConfig(RecipeConfig):
     instead_of_phases: ClassVar[str] = "its warm-up and its turns set who is trained and when"
     asks_of_pairs: ClassVar[bool] = True
     turn_steps: int = knob(10, "Steps of a turn; a round is a turn of each", unit="steps", ge=1, le=1_000_000)
-    first: Role = knob("judge", "Which role begins a round; in the paper the judge begins")
+    first: Role = knob("judge", "The role that begins a round; in the paper the judge begins")
     data: ArmData = ArmData()
     warmup: Warmup | None = knob(
         None,

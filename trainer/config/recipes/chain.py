@@ -60,7 +60,7 @@ class Imitation(Section):
     """The samples that a stage of imitation takes at its beginning, and the filters that decide which stay, in this order."""
 
     prompts: int = knob(64, "Prompts that are answered", unit="prompts", ge=1, le=1_000_000)
-    responses: int = knob(4, "Responses to each", unit="responses", ge=1, le=256)
+    responses: int = knob(4, "Responses to each prompt", unit="responses", ge=1, le=256)
     shortest: int = knob(
         0, "Leave out shorter responses; repeated ones are always left out", unit="characters", ge=0, le=1_000_000
     )
@@ -128,7 +128,7 @@ class ChainConfig(RecipeConfig):
     optim: PolicyOptim = PolicyOptim()
     evaluation: PolicyEvaluation = PolicyEvaluation()
     leaves: Literal["each", "last"] = knob(
-        "each", "Which policies the run leaves: one for `each` stage, or only the `last` one"
+        "each", "The policies that the run saves: one for `each` stage, or only the `last` one"
     )
 
     def turn(self, step: int) -> StageAt:

@@ -28,7 +28,7 @@ class RoundRollout(Section):
 
     prompts_per_round: int = knob(32, "Prompts drawn at the beginning of a round", unit="prompts", ge=1, le=1_000_000)
     samples: int = knob(2, "Responses sampled per prompt", unit="responses", ge=2, le=64)
-    max_new_tokens: int = knob(64, "Where a response is cut", unit="tokens", ge=1, le=65536)
+    max_new_tokens: int = knob(64, "Longest response; a longer one is cut", unit="tokens", ge=1, le=65536)
     temperature: float = knob(1.0, "Sampling temperature", gt=0, le=5)
     top_p: float = knob(1.0, "Nucleus: sample from the smallest set of tokens that has this probability", gt=0, le=1)
     stop: list[str] = knob([], "Texts that end a response", advanced=True)
@@ -39,13 +39,13 @@ class SampledPairs(Section):
 
     choose: Literal["neighbours", "all", "extremes"] = knob(
         "neighbours",
-        "Which samples make a pair. `neighbours`: the first with the second, the third with the fourth. `all`: every two. `extremes`: the one with the "
-        "highest reward with the one with the lowest",
+        "Which samples make a pair. `neighbours`: the first with the second, the third with the fourth. `all`: every two samples. `extremes`: the sample "
+        "with the highest reward and the sample with the lowest",
     )
     labels: Literal["both_orders", "one_order"] = knob(
         "both_orders",
-        "For a judge that compares: keep only pairs on which it says the same in both orders, or take its verdict in the first order. It is asked in "
-        "both orders in either case, so that its order bias is known",
+        "For a judge that compares: keep only pairs with the same verdict in both orders, or take the verdict of the first order. The judge is asked "
+        "in both orders in either case, so that its order bias is known",
     )
     margin: float = knob(
         0.0, "With a reward: the least lead of the better answer; a smaller lead is a tie", ge=0, le=1000

@@ -14,7 +14,7 @@ class PassRates(Section):
 
     threshold: float = knob(
         1.0,
-        "Clipped rubric score from which a response solves its prompt; without a rubric, the reward from which it does",
+        "A response solves its prompt if its clipped rubric score, or without a rubric its reward, is at least this",
         gt=0,
         advanced=True,
     )
@@ -28,14 +28,13 @@ class PassRates(Section):
 
     pass_over: float = knob(
         0.0,
-        "Probability with which a trivial prompt is passed over when its turn comes; the next prompt takes its place. 1: "
-        "always",
+        "Probability that a trivial prompt is skipped when its turn comes; the next prompt takes its place. 1: always",
         ge=0,
         le=1,
     )
     trivial: float = knob(
         0.95,
-        "Share of solved responses from which a prompt is trivial, over the responses that the run remembers",
+        "A prompt is trivial if at least this share of the responses that the run remembers solves it",
         unit="of the responses",
         gt=0,
         le=1,
@@ -51,8 +50,8 @@ class Budget(Section):
     value: ValueName = knob(
         "learning",
         "The worth of one more response to a prompt with pass rate p and n responses. `learning`: p (1 - p) / ((n + 1) (n "
-        "+ 2)), by how much a smoothed pass rate becomes surer. `signal`: p^n (1 - p) + (1 - p)^n p, by how much likelier "
-        "it becomes that the group is not flat. `variance`: p (1 - p), for any n",
+        "+ 2)), how much more certain a smoothed pass rate becomes. `signal`: p^n (1 - p) + (1 - p)^n p, how much more likely "
+        "the rewards of the group are to differ. `variance`: p (1 - p), for any n",
     )
     unknown: float = knob(
         0.5, "Pass rate to assume for prompts that the run has not met yet", ge=0, le=1, advanced=True

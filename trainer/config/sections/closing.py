@@ -13,4 +13,4 @@ class Closing(Section):
         ge=2,
         le=1000,
     )
-    passed: float = knob(1.0, "Rubric score from which a response passes, for pass@k", le=1)
+    passed: float = knob(1.0, "A response passes, for pass@k, if its rubric score is at least this", le=1)

@@ -43,8 +43,8 @@ class Optim(Section):
         advanced=True,
         when=("weight_decay", ()),
     )
-    beta1: float = knob(0.9, "AdamW first moment", ge=0, lt=1, advanced=True)
-    beta2: float = knob(0.99, "AdamW second moment", ge=0, lt=1, advanced=True)
+    beta1: float = knob(0.9, "Decay rate of AdamW's first moment", ge=0, lt=1, advanced=True)
+    beta2: float = knob(0.99, "Decay rate of AdamW's second moment", ge=0, lt=1, advanced=True)
     momentum: float = knob(0.95, "Momentum of Muon", ge=0, lt=1, advanced=True, when=("optimizer", ("muon",)))
     grad_clip: float = knob(1.0, "Largest norm of the gradient", gt=0)
     micro_batch_tokens: int = knob(
@@ -70,7 +70,7 @@ class Evaluation(Section):
 
 class Checkpoint(Section):
     every: int = knob(10, "Steps between checkpoints; the last step is always kept", unit="steps", ge=1)
-    keep: int = knob(2, "Newest checkpoints kept", ge=1)
+    keep: int = knob(2, "Number of the newest checkpoints that are kept", ge=1)
 
 
 class Reserved(Section):

@@ -66,7 +66,7 @@ class RubricGeneratorSpec(BaseSpec):
     form: RubricForm = knob(
         "touchstone",
         "How the rubric is written down: ours, MaMs' weighted items, Rubric-ARM's hard rules and principles, or OpenRubrics' "
-        "checklist of four levels. A model that was trained to write rubrics wants the form it was trained in",
+        "checklist of four levels. A model that was trained to write rubrics needs the form of its training",
     )
     min_items: int = knob(2, "Fewest items that are asked for", unit="items", ge=1, le=50)
     max_items: int = knob(10, "Most items that are asked for", unit="items", ge=1, le=50)

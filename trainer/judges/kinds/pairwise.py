@@ -52,8 +52,8 @@ class PairwiseSpec(OrderedSpec):
     scale: Scale = knob("tie", _SCALE_HELP)
     form: JudgementForm = knob(
         "json",
-        "How the judge answers: one JSON object, or lines, which small models that were trained to judge in them write: it "
-        "then has five verdicts, and *Use as a judge* on the page of such a model fills in the templates it was trained with",
+        "How the judge answers: one JSON object, or lines, for small models that were trained to judge in lines. With lines, "
+        "there are five verdicts. *Use as a judge* on the page of such a model fills in the templates of its training",
     )
     system: str = system_text(
         f"You compare two responses to the same conversation and say which serves the person better.\n{DATA_NOTICE}\n"

@@ -16,7 +16,7 @@ def with_rights() -> QuerySet[User]:
 
 
 def allow_workspaces(user: User, allowed: bool) -> None:
-    """Lets the person make workspaces, or no longer. Raises Conflict if nothing shows that the address is this person's."""
+    """Lets the person create workspaces, or no longer. Raises Conflict if nothing shows that the address is this person's."""
     if allowed:
         must_be_verified(user)
     User.objects.filter(pk=user.pk).update(may_create_workspaces=allowed)

@@ -74,7 +74,7 @@ def members(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) 
     return page(queries.members(require(request, Role.REVIEWER)), cursor, limit, "id")
 
 
-@router.post("/members/invite", response={201: InviteOut}, summary="Invite someone; the link works once")
+@router.post("/members/invite", response={201: InviteOut}, summary="Invite a member; the link works once")
 def invite(request: HttpRequest, payload: InviteIn) -> Status[dict[str, str | None]]:
     """The invitation is for that address alone; opening it shows that the address belongs to the person. The newest invitation for an
     address counts."""

@@ -94,13 +94,13 @@ def accept_invite(row: Invite, user: User) -> Membership:
 
 @transaction.atomic
 def join(row: Invite, user: User | None, name: str = "", password: str | None = None) -> Membership:
-    """Accepts an invitation; without `user`, makes the account it is addressed to."""
+    """Accepts an invitation; without `user`, creates the account it is addressed to."""
     return accept_invite(row, user or sign_up_invited(row.email, row.proof, name, password))
 
 
 @transaction.atomic
 def sign_up_invited(email: str, proof: str, name: str, password: str | None) -> User:
-    """Makes the account for an invitation bound to `email`, with the address that the invitation verifies. Raises Conflict if an account
+    """Creates the account for an invitation bound to `email`, with the address that the invitation verifies. Raises Conflict if an account
     has shown as much."""
     addresses.take(email, proof)
     try:

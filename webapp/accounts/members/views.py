@@ -32,7 +32,7 @@ from .forms import InviteForm, JoinForm
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "POST"])
 def invite_link(request: HttpRequest, secret: str) -> HttpResponse:
-    """Accepts an invitation as the person signed in, or makes the account it is addressed to."""
+    """Accepts an invitation as the person signed in, or creates the account it is addressed to."""
     row = services.open_invite(secret)
     if row is None:
         return render(request, "accounts/invite.html", {"spent": True}, status=410)
@@ -96,7 +96,7 @@ def _invited(request: HttpRequest, membership: Membership, email: str, role: str
 def invite_cancel(request: HttpRequest, invite_id: int) -> HttpResponseBase:
     membership = require(request, Role.OWNER)
     row = access.invite_write(membership, invite_id)
-    title, text = f"Revoke the invitation of {row.email}?", "The link stops working. You can make another invitation."
+    title, text = f"Revoke the invitation of {row.email}?", "The link stops working. You can create another invitation."
     if asked := confirmation.question(request, title=title, text=text, yes="Revoke", back=reverse("members")):
         return asked
     services.revoke_invite(membership, row)

@@ -1,4 +1,4 @@
-"""Makes accounts, and links that sign people in once."""
+"""Creates accounts, and links that sign people in once."""
 
 import secrets
 from datetime import timedelta
@@ -25,7 +25,7 @@ def get_or_create_user(email: str, name: str = "") -> User:
 
 
 def sign_up(email: str, name: str, password: str | None, proof: str = Proof.NONE) -> User:
-    """Makes an account. Raises Invalid at `email` if the address has an account: its owner signs in instead."""
+    """Creates an account. Raises Invalid at `email` if the address has an account: its owner signs in instead."""
     email = email.strip().lower()
     try:
         with transaction.atomic():  # the address is unique: if two people sign up at once, the second one gets an error

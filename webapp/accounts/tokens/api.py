@@ -49,7 +49,7 @@ class TokenList(Schema):
 
 
 class OwnedToken(TokenOut):
-    email: str = Field(description="Whose it is")
+    email: str = Field(description="The address of the person to whom the token belongs")
 
     @staticmethod
     def resolve_email(row: ApiToken) -> str:
@@ -75,11 +75,11 @@ def all_tokens(request: HttpRequest, cursor: str | None = None, limit: Limit = 5
 @router.post(
     "/tokens",
     response={201: TokenCreated},
-    summary="Make a token; its secret is shown only now",
+    summary="Create a token; its secret is shown only now",
     openapi_extra=BY_HAND,
 )
 def create_token(request: HttpRequest, payload: TokenIn) -> Status[object]:
-    membership = by_hand(request, "make tokens", "token_by_token")
+    membership = by_hand(request, "create tokens", "token_by_token")
     token, secret = services.create_token(membership, payload.name, payload.scope, payload.days, payload.areas)
     shown = TokenOut.model_validate(token, from_attributes=True).model_dump()
     return Status(201, {**shown, "secret": secret})

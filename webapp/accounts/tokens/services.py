@@ -25,7 +25,7 @@ def create_token(
     days: int | None = TOKEN_DAYS,
     rights: Mapping[str, str] | None = None,
 ) -> tuple[ApiToken, str]:
-    """Makes a token for the membership's workspace, and returns it with its secret, which cannot be read again.
+    """Creates a token for the membership's workspace, and returns it with its secret, which cannot be read again.
 
     `rights`: {area: "read" or "write"}; None: `scope` in all areas. The token opens nothing after so many `days`; None: until somebody
     revokes it. Raises Invalid at `scope`, `areas`, `days` or `name`.

@@ -40,7 +40,7 @@ def tokens(request: HttpRequest) -> HttpResponseBase:
 def token_revoke(request: HttpRequest, token_id: int) -> HttpResponseBase:
     membership = require(request)
     token = access.token_write(membership, token_id)
-    text = "From then on, programs that use it are refused. You cannot undo this, but you can make another token."
+    text = "From then on, programs that use it are refused. You cannot undo this, but you can create another token."
     title = f"Revoke the token “{token.name}”?"
     if asked := confirmation.question(request, title=title, text=text, yes="Revoke", back=reverse("tokens")):
         return asked

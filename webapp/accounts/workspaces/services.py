@@ -1,4 +1,4 @@
-"""Services that make workspaces and change their rules."""
+"""Services that create workspaces and change their rules."""
 
 import secrets
 
@@ -17,7 +17,7 @@ def may_create_workspaces(user: User) -> bool:
 
 @transaction.atomic
 def create_workspace(name: str, owner: User) -> Membership:
-    """Makes a workspace with `owner` as its first member. The first owner of an installation becomes its administrator.
+    """Creates a workspace with `owner` as its first member. The first owner of an installation becomes its administrator.
 
     The caller has checked that `owner` may do this: see `may_create_workspaces`.
     """
@@ -38,7 +38,7 @@ def create_workspace(name: str, owner: User) -> Membership:
 @transaction.atomic
 def allow_share_links(membership: Membership, allowed: bool) -> Workspace:
     """Sets whether people of the workspace may show runs and reports by links that need no account. If not, no link of the workspace opens
-    from now on. Links that were not withdrawn open again once the rule allows them again."""
+    from now on. Links that were not revoked open again once the rule allows them again."""
     changed = Workspace.objects.filter(pk=membership.workspace_id).exclude(allows_share_links=allowed)
     if changed.update(allows_share_links=allowed):
         audit.record(membership, membership.user, "workspace.share_links", membership.workspace, allowed=allowed)

@@ -24,7 +24,9 @@ def workspaces(request: HttpRequest) -> HttpResponse:
     allowed = services.may_create_workspaces(user)
     form = WorkspaceForm(request.POST or None)
     if request.method == "POST" and not allowed:
-        raise PermissionDenied("Only administrators, and people to whom they give the right, can make workspaces here.")
+        raise PermissionDenied(
+            "Only administrators, and people to whom they give the right, can create workspaces here."
+        )
     if form.is_valid():
         membership = services.create_workspace(form.cleaned_data["name"], user)
         request.session[SESSION_KEY] = membership.workspace_id

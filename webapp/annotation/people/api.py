@@ -33,7 +33,7 @@ def people(request: HttpRequest, project_id: s.ProjectId) -> dict[str, Any]:
     return {"state": state, "computed_at": report.computed_at, "items": items}
 
 
-@router.post("/projects/{int:project_id}/people", response={201: s.PersonOut}, summary="Add a member")
+@router.post("/projects/{int:project_id}/people", response={201: s.PersonOut}, summary="Add a member to a project")
 def add(request: HttpRequest, project_id: s.ProjectId, payload: s.ParticipantIn) -> Status[dict[str, Any]]:
     membership = require(request)
     project = access.project_write(membership, project_id)
@@ -62,7 +62,11 @@ def _person(project: Project, user_id: int) -> dict[str, Any]:
     return serializers.person(next(row for row in queries.people(project) if row.user.pk == user_id), named=True)
 
 
-@router.patch("/projects/{int:project_id}/people/{int:user_id}", response=s.PersonOut, summary="Pause or let on")
+@router.patch(
+    "/projects/{int:project_id}/people/{int:user_id}",
+    response=s.PersonOut,
+    summary="Pause a person, or let a paused person continue",
+)
 def pause(request: HttpRequest, project_id: s.ProjectId, user_id: s.ProjectId, payload: s.PausedIn) -> dict[str, Any]:
     """The open tasks of a paused person go back to the queue; their drafts are kept."""
     membership = require(request)
@@ -71,13 +75,13 @@ def pause(request: HttpRequest, project_id: s.ProjectId, user_id: s.ProjectId, p
     return _person(project, user_id)
 
 
-@router.get("/projects/{int:project_id}/invites", response=s.InviteList, summary="Links that still open something")
+@router.get("/projects/{int:project_id}/invites", response=s.InviteList, summary="Invitation links that still work")
 def invites(request: HttpRequest, project_id: s.ProjectId) -> dict[str, Any]:
     project = access.project_write(require(request), project_id)
     return {"items": list(listing.invites(project))}
 
 
-@router.post("/projects/{int:project_id}/invites", response={201: s.NewInviteOut}, summary="Make an invitation link")
+@router.post("/projects/{int:project_id}/invites", response={201: s.NewInviteOut}, summary="Create an invitation link")
 def invite(request: HttpRequest, project_id: s.ProjectId, payload: s.ProjectInviteIn) -> Status[dict[str, Any]]:
     """The person who opens the link becomes an annotator of the workspace and works in this project. With `email` it is for that address
     alone, and opening it shows that the address is theirs. If this installation sends mail, it goes there, and `link` is null."""
@@ -88,7 +92,9 @@ def invite(request: HttpRequest, project_id: s.ProjectId, payload: s.ProjectInvi
     return Status(201, {**shown, "link": f"{public_url()}/join/{secret}" if secret else None})
 
 
-@router.delete("/projects/{int:project_id}/invites/{int:invite_id}", response={204: None}, summary="Revoke a link")
+@router.delete(
+    "/projects/{int:project_id}/invites/{int:invite_id}", response={204: None}, summary="Revoke an invitation link"
+)
 def revoke(request: HttpRequest, project_id: s.ProjectId, invite_id: s.ProjectId) -> Status[None]:
     membership = require(request)
     project = access.project_write(membership, project_id)

@@ -141,9 +141,9 @@ def join(user: User, secret: str) -> Participant:
 
 @transaction.atomic
 def sign_up(secret: str, *, email: str = "", name: str, password: str) -> Participant:
-    """Makes an account and joins with it. Raises Invalid at `email` if there is such an account already.
+    """Creates an account and joins with it. Raises Invalid at `email` if there is such an account already.
 
-    A link for one address makes the account of that address, whichever `email` is given.
+    A link for one address creates the account of that address, whichever `email` is given.
     """
     row = open_invite(secret)
     if row is None or not row.email:

@@ -40,7 +40,7 @@ SIGN_UPS_PER_MINUTE = 30  # from one address: a class may follow a link at once,
 @never_cache
 @require_http_methods(["GET", "POST"])
 def project_people(request: HttpRequest, project_id: int) -> HttpResponseBase:
-    """Everybody's figures. A POST makes an invitation; only the response has its link."""
+    """Everybody's figures. A POST creates an invitation; only the response has its link."""
     membership = require(request)
     project = access.project_read(membership, project_id)
     link, problems = "", {}
@@ -163,7 +163,7 @@ def invite_revoke(request: HttpRequest, project_id: int, invite_id: int) -> Http
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest, secret: str) -> HttpResponse:
-    """Joins as the signed-in person, or makes an account first. Nothing happens before the button is pressed."""
+    """Joins as the signed-in person, or creates an account first. Nothing happens before the button is pressed."""
     row = services.open_invite(secret)
     mine = _already_in(request, secret)
     if mine is not None:

@@ -58,7 +58,7 @@ def list_projects(
     return {"items": [serializers.project(row) for row in queries.rows(listed.items)], "next": listed.next}
 
 
-@router.post("/projects", response={201: s.ProjectOut}, summary="Set up a project")
+@router.post("/projects", response={201: s.ProjectOut}, summary="Create a project")
 @transaction.atomic  # made and opened, or not made
 def create(request: HttpRequest, payload: s.ProjectIn) -> Status[dict[str, Any]]:
     """Freezes the version. A worker makes the tasks: `tasks_made` says when they are there. 422 names every wrong field."""
@@ -104,7 +104,7 @@ def change(request: HttpRequest, project_id: s.ProjectId, payload: s.ProjectChan
     return _shown(services.update(membership, project, **payload.dict(exclude_none=True)))
 
 
-@router.post("/projects/{int:project_id}/state", response=s.ProjectOut, summary="Open, pause or close it")
+@router.post("/projects/{int:project_id}/state", response=s.ProjectOut, summary="Open, pause or close a project")
 def set_state(request: HttpRequest, project_id: s.ProjectId, payload: s.StateIn) -> dict[str, Any]:
     """409 if its present state does not allow the new one."""
     membership = require(request)
@@ -142,13 +142,21 @@ def list_jobs(request: HttpRequest, project_id: s.ProjectId) -> dict[str, Any]:
     return {"items": list(jobs(access.project_read(require(request), project_id)).values())}
 
 
-@router.get("/projects/{int:project_id}/guidelines", response=s.GuidelinesList, summary="All versions, newest first")
+@router.get(
+    "/projects/{int:project_id}/guidelines",
+    response=s.GuidelinesList,
+    summary="Versions of the guidelines, newest first",
+)
 def list_guidelines(request: HttpRequest, project_id: s.ProjectId) -> dict[str, Any]:
     project = access.project_read(require(request), project_id)
     return {"items": [serializers.guidelines(row) for row in queries.guidelines(project)]}
 
 
-@router.post("/projects/{int:project_id}/guidelines", response={201: s.GuidelinesOut}, summary="Write a new version")
+@router.post(
+    "/projects/{int:project_id}/guidelines",
+    response={201: s.GuidelinesOut},
+    summary="Write a new version of the guidelines",
+)
 def new_guidelines(request: HttpRequest, project_id: s.ProjectId, payload: s.GuidelinesIn) -> Status[dict[str, Any]]:
     """If the same text is sent again, the response has the version with this text."""
     membership = require(request)

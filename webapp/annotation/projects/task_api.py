@@ -35,7 +35,9 @@ def tasks(
     return {"items": [serializers.task(row) for row in found.items], "next": found.next}
 
 
-@router.get("/projects/{int:project_id}/tasks/{int:task_id}", response=s.TaskDetail, summary="One with its answers")
+@router.get(
+    "/projects/{int:project_id}/tasks/{int:task_id}", response=s.TaskDetail, summary="One task with its answers"
+)
 def task(request: HttpRequest, project_id: s.ProjectId, task_id: s.ProjectId, names: bool = False) -> dict[str, Any]:
     """`names`: show names beside the pseudonyms; not for reviewers."""
     row = _task(request, project_id, task_id)
@@ -56,7 +58,9 @@ def _detail(row: Task, people: Faces) -> dict[str, Any]:
     return {**serializers.task(listed), "seats": seats, "comments": comments}
 
 
-@router.put("/projects/{int:project_id}/tasks/{int:task_id}/gold", response=s.TaskDetail, summary="Give a known answer")
+@router.put(
+    "/projects/{int:project_id}/tasks/{int:task_id}/gold", response=s.TaskDetail, summary="Make a task a gold task"
+)
 def set_gold(request: HttpRequest, project_id: s.ProjectId, task_id: s.ProjectId, payload: s.GoldIn) -> dict[str, Any]:
     """Existing answers are compared with it. 409 for kinds whose answers cannot be checked."""
     membership = access.may_write(require(request))
@@ -64,7 +68,7 @@ def set_gold(request: HttpRequest, project_id: s.ProjectId, task_id: s.ProjectId
     return _detail(row, faces(row.project))
 
 
-@router.post("/projects/{int:project_id}/gold", response=s.MarkOut, summary="Make gold tasks from what is known")
+@router.post("/projects/{int:project_id}/gold", response=s.MarkOut, summary="Create gold tasks from known answers")
 def mark(request: HttpRequest, project_id: s.ProjectId, payload: s.MarkIn) -> marking.MarkedGold:
     """`labels`: preferences of the data that agree; `answers`: answers of complete tasks that are alike."""
     membership = require(request)

@@ -46,7 +46,7 @@ class AnswerOut(Schema):
     guidelines: int | None
     seconds: float | None = Field(description="null: the time was not measured")
     suggestion: str = Field(description="never, before or after: when this person saw a model's view")
-    suggested_by: str = Field(description="Whose view: a judge's version, or the dataset")
+    suggested_by: str = Field(description="The source of the view: a judge's version, or the dataset")
     revision: int
     current: bool
     state: Literal["standing", "reopened", "superseded"]
@@ -76,7 +76,7 @@ class PublishIn(StrictIn):
     minimum: float = Field(0.0, ge=0, le=1, description="Least agreement of a task")
     sources: list[Literal["unanimous", "consolidated", "majority"]] = ["unanimous", "consolidated", "majority"]
     replace: bool = Field(True, description="Replace earlier labels of the annotated pairs")
-    rest: bool = Field(True, description="Keep the examples nobody annotated")
+    rest: bool = Field(True, description="Keep the examples that nobody annotated")
     base: int | None = Field(
         None, ge=1, le=2**31 - 1, description="The base version; the annotated version if none is named"
     )
@@ -195,7 +195,7 @@ async def _chunks(project: Project, people: Faces, format: str, revisions: bool)
 @router.post(
     "/projects/{int:project_id}/publish",
     response={201: PublishedOut, 202: PublishedOut},
-    summary="Make its answers a frozen version of the dataset",
+    summary="Publish the answers as a frozen version of the dataset",
 )
 def publish_answers(request: HttpRequest, project_id: Id, payload: PublishIn) -> Status[dict[str, Any]]:
     """201 with the version and the fate of every label; 202 if there is so much that a job does it: then `publications` lists it."""
@@ -214,7 +214,7 @@ def publish_answers(request: HttpRequest, project_id: Id, payload: PublishIn) ->
 @router.get(
     "/projects/{int:project_id}/publications",
     response=PublishedList,
-    summary="Versions that were published from it, newest first",
+    summary="Publications of a project, newest first",
 )
 def list_publications(
     request: HttpRequest, project_id: Id, cursor: str | None = None, limit: Limit = 50

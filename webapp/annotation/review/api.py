@@ -88,7 +88,9 @@ class CellFilter(Schema):
 class DecideIn(StrictIn):
     """`decisions`: row -> {"action": keep|merge|edit|drop|set, ...}; or the whole `content` in the subject's frame."""
 
-    answers: list[int] = Field(max_length=100, description="The answers it is made from, as they were read")
+    answers: list[int] = Field(
+        max_length=100, description="The answers on which the decision is based, as you read them"
+    )
     decisions: dict[str, dict[str, Any]] | None = None
     content: dict[str, Any] | None = None
     unresolved: bool = False
@@ -101,7 +103,7 @@ class GroupsIn(StrictIn):
 
 
 class MajorityIn(StrictIn):
-    minimum: float = Field(0.0, ge=0, le=1, description="Least agreement of a task to be resolved so")
+    minimum: float = Field(0.0, ge=0, le=1, description="Least agreement of a task that is resolved by its majority")
 
 
 class MajorityOut(Schema):
@@ -223,7 +225,7 @@ def _rows(project: Project, ids: list[int]) -> list[dict[str, Any]]:
 @router.post(
     "/projects/{int:project_id}/review/majority",
     response=MajorityOut,
-    summary="Accept the majority wherever there is one",
+    summary="Accept all majorities",
 )
 def accept_majority(request: HttpRequest, project_id: Id, payload: MajorityIn) -> dict[str, Any]:
     membership = require(request)
@@ -231,20 +233,24 @@ def accept_majority(request: HttpRequest, project_id: Id, payload: MajorityIn) -
     return {"resolved": services.accept_majority(membership, project, payload.minimum)}
 
 
-@router.delete("/projects/{int:project_id}/review/majority", response=WithdrawnOut, summary="Take all majorities back")
+@router.delete(
+    "/projects/{int:project_id}/review/majority", response=WithdrawnOut, summary="Undo all accepted majorities"
+)
 def withdraw_majority(request: HttpRequest, project_id: Id) -> dict[str, Any]:
     membership = require(request)
     return {"withdrawn": services.withdraw_majority(membership, access.project_read(membership, project_id))}
 
 
-@router.get("/projects/{int:project_id}/comments", response=CommentList, summary="Open remarks about its tasks")
+@router.get(
+    "/projects/{int:project_id}/comments", response=CommentList, summary="Open remarks about the tasks of a project"
+)
 def list_comments(request: HttpRequest, project_id: Id, kind: Literal["", "remark", "guidelines"] = "") -> object:
     project = access.project_read(require(request), project_id)
     people = faces(project)
     return {"items": [told(row, people) for row in review.comments(project, kind)[:200]]}
 
 
-@router.get("/tasks/{int:task_id}/review", response=Opened, summary="A task with everything said about it")
+@router.get("/tasks/{int:task_id}/review", response=Opened, summary="A task with its answers, remarks and decision")
 def get_review(request: HttpRequest, task_id: Id) -> dict[str, Any]:
     task = access.task_read(require(request), task_id)
     refresh.review_tasks(task.project, [task.pk])
@@ -269,7 +275,7 @@ def decide(request: HttpRequest, task_id: Id, payload: DecideIn) -> dict[str, An
     return _shown(task)
 
 
-@router.delete("/tasks/{int:task_id}/resolution", response=Opened, summary="Take the last decision back")
+@router.delete("/tasks/{int:task_id}/resolution", response=Opened, summary="Undo the last decision")
 def undo(request: HttpRequest, task_id: Id) -> dict[str, Any]:
     membership = require(request)
     task = access.task_read(membership, task_id)
@@ -303,7 +309,7 @@ def settle(request: HttpRequest, comment_id: Id, payload: SettleIn) -> dict[str,
 
 
 @router.post(
-    "/assignments/{int:assignment_id}/send-back", response=SentBackOut, summary="Give an answer back to its author"
+    "/assignments/{int:assignment_id}/send-back", response=SentBackOut, summary="Send an answer back to its author"
 )
 def send_back(request: HttpRequest, assignment_id: Id, payload: SendBackIn) -> dict[str, Any]:
     membership = require(request)

@@ -153,7 +153,7 @@ def assignment(request: HttpRequest, assignment_id: Id) -> HttpResponse:
     return _json(_assignment(access.own_assignment(require(request), assignment_id)))
 
 
-@router.put("/assignments/{assignment_id}/draft", response=DraftOut, summary="Keep a draft")
+@router.put("/assignments/{assignment_id}/draft", response=DraftOut, summary="Save a draft")
 def draft(request: HttpRequest, assignment_id: Id, payload: DraftIn) -> HttpResponse:
     """`revision` is the revision that this draft changes; 409 with `current` if another window has saved meanwhile."""
     row = Assignment(id=assignment_id)
@@ -176,13 +176,13 @@ def skip(request: HttpRequest, assignment_id: Id, payload: SkipIn) -> HttpRespon
     return _json({"queue": _queue(queue.skip_and_serve(require(request), assignment_id, payload.reason, payload.hold))})
 
 
-@router.post("/assignments/{assignment_id}/reopen", response=AssignmentOut, summary="Open a submission again")
+@router.post("/assignments/{assignment_id}/reopen", response=AssignmentOut, summary="Reopen a submission")
 def reopen(request: HttpRequest, assignment_id: Id) -> HttpResponse:
     """The answer becomes the draft, and stands until the next submission; `settings.reopen` says how many may be reopened."""
     return _json(_assignment(queue.reopen(require(request), Assignment(id=assignment_id))))
 
 
-@router.post("/assignments/{assignment_id}/renew", response=RenewOut, summary="Keep one's open tasks")
+@router.post("/assignments/{assignment_id}/renew", response=RenewOut, summary="Renew the lease of your open tasks")
 def renew(request: HttpRequest, assignment_id: Id) -> dict[str, Any]:
     """For a page that stays open: all your open tasks in the project stay yours for another lease."""
     row = queue.renew(require(request), Assignment(id=assignment_id))

@@ -68,7 +68,7 @@ def check(request: HttpRequest, payload: RubricCheckIn) -> dict[str, Any]:
 @router.post(
     "/rubrics/stress",
     response=dict[str, Any],
-    summary="A rubric on responses: verifiers' verdicts, scores, what tells them apart",
+    summary="Try a rubric on responses: verifiers' verdicts, scores, and the criteria that separate the responses",
 )
 def try_on(request: HttpRequest, payload: StressIn) -> dict[str, Any]:
     person = require(request).user_id

@@ -24,8 +24,10 @@ class Keys(StrictIn):
 
 class Texts(StrictIn):
     texts: list[str] = Field(max_length=64, description="Markdown with formulas between dollar signs")
-    inline: bool = Field(False, description="As what stands within a line: a criterion, a reason")
-    preview: bool = Field(False, description="How each begins, as one line for a list; goes before `inline`")
+    inline: bool = Field(False, description="As text within a line: a criterion, a reason")
+    preview: bool = Field(
+        False, description="The beginning of each text, as one line for a list; has precedence over `inline`"
+    )
 
 
 class Formatted(Schema):

@@ -51,8 +51,8 @@ class DatasetOut(Schema):
     heldout_share: float | None
     group_by: str
     archived_at: datetime | None
-    deleting_at: datetime | None = Field(description="When a worker began to delete it")
-    delete_problem: str = Field(description="Why a worker could not delete it; empty if nothing is wrong")
+    deleting_at: datetime | None = Field(description="The time at which a worker began to delete it")
+    delete_problem: str = Field(description="The reason why a worker could not delete it; empty if nothing is wrong")
     created_at: datetime
     latest: VersionOut | None
 
@@ -120,7 +120,9 @@ class ImportForm(Schema):
     format: str = Field("auto", description="An importer's name, or auto")
     mapping: str = Field("", description='JSON object: our field -> column, such as {"prompt": "question"}')
     keep_good: bool = Field(False, description="If a file has bad lines, import the good ones")
-    heldout_share: float | None = Field(None, ge=0, le=1, description="Share held out of examples without a split")
+    heldout_share: float | None = Field(
+        None, ge=0, le=1, description="Share of the examples without a split that is held out"
+    )
     group_by: str = Field(
         "", description="prompt, domain, source or meta.NAME: examples with the same value go to one side of the split"
     )
@@ -229,7 +231,7 @@ def get_import(request: HttpRequest, job_id: Id) -> dict[str, Any]:
     return _import(access.import_read(require(request), job_id))
 
 
-@router.post("/imports/{int:job_id}/cancel", response=ImportOut, summary="End an import; none of its rows stay")
+@router.post("/imports/{int:job_id}/cancel", response=ImportOut, summary="Cancel an import; none of its rows stay")
 def cancel_import(request: HttpRequest, job_id: Id) -> dict[str, Any]:
     """A running import ends a moment later: follow `GET imports/{id}`. 409 if it is finished or failed."""
     membership = require(request, Role.RESEARCHER)
@@ -269,7 +271,7 @@ class DependentList(Schema):
     next: str | None
 
 
-@router.post("/datasets/{int:dataset_id}/rename", response=DatasetOut, summary="Give a dataset another name")
+@router.post("/datasets/{int:dataset_id}/rename", response=DatasetOut, summary="Rename a dataset")
 def rename(request: HttpRequest, dataset_id: Id, payload: DatasetNameIn) -> Dataset:
     """409 while an import or a check of it is under way."""
     membership = require(request, Role.RESEARCHER)
@@ -286,7 +288,7 @@ def archive(request: HttpRequest, dataset_id: Id, payload: DatasetArchiveIn) -> 
 @router.get(
     "/datasets/{int:dataset_id}/dependents",
     response=DependentList,
-    summary="Rows that depend on it, so that it cannot be deleted",
+    summary="Rows that depend on a dataset, so that it cannot be deleted",
 )
 def dependents(request: HttpRequest, dataset_id: Id) -> dict[str, Any]:
     items = housekeeping.dependents(access.dataset_read(require(request), dataset_id))
@@ -319,13 +321,15 @@ def get_version(request: HttpRequest, dataset_id: Id, number: Number) -> Dataset
     return access.version_read(require(request), dataset_id, number)
 
 
-@router.post("/datasets/{int:dataset_id}/versions/{int:number}/freeze", response=VersionOut, summary="Keep it for good")
+@router.post("/datasets/{int:dataset_id}/versions/{int:number}/freeze", response=VersionOut, summary="Freeze a version")
 def freeze(request: HttpRequest, dataset_id: Id, number: Number) -> DatasetVersion:
     membership = require(request, Role.RESEARCHER)
     return datasets.freeze(membership, access.version_write(membership, dataset_id, number))
 
 
-@router.get("/examples/{int:example_id}", response=ExampleOut, summary="Everything known about one example")
+@router.get(
+    "/examples/{int:example_id}", response=ExampleOut, summary="One example with everything that is known about it"
+)
 def get_example(request: HttpRequest, example_id: Id) -> dict[str, Any]:
     row: Example = access.example_read(require(request), example_id)
     numbers = [member.version.number for member in queries.appearances(row)]

@@ -111,7 +111,9 @@ class HistogramsOut(Schema):
 
 class ViewIn(StrictIn):
     name: str = Field(min_length=1, max_length=80)
-    filters: dict[str, Any] = Field(default_factory=dict, description="As in the address of the list of examples")
+    filters: dict[str, Any] = Field(
+        default_factory=dict, description="The filters as in the address of the list of examples"
+    )
 
 
 class ViewOut(Schema):

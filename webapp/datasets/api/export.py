@@ -42,7 +42,9 @@ class LayoutList(Schema):
     next: str | None
 
 
-@router.get(VERSION + "/export/formats", response=LayoutList, summary="The layouts, and what each would leave out")
+@router.get(
+    VERSION + "/export/formats", response=LayoutList, summary="The layouts of an export, and what each would leave out"
+)
 def layouts(request: HttpRequest, dataset_id: Id, number: Number) -> dict[str, Any]:
     version = access.version_read(require(request), dataset_id, number)
     items = [

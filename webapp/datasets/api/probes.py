@@ -54,7 +54,7 @@ class DomainOut(Schema):
 class MapOut(Schema):
     known: int = Field(description="Examples with a pass rate")
     parts: list[PartOut] = Field(description="Solved, learnable, out of reach, unknown")
-    bars: list[PartOut] = Field(description="From no answer that passes to all of them")
+    bars: list[PartOut] = Field(description="Groups from no answer that passes to all answers that pass")
     domains: list[DomainOut] = Field(description="The most frequent ones")
 
 
@@ -125,7 +125,7 @@ class WrittenIn(StrictIn):
 @router.post(
     VERSION + "/probes/write",
     response={201: VersionOut},
-    summary="A version whose examples have these pass rates as `meta.pass_rate`",
+    summary="Create a version whose examples have these pass rates as `meta.pass_rate`",
 )
 def write_rates(request: HttpRequest, dataset_id: Id, number: Number, payload: WrittenIn) -> Status[DatasetVersion]:
     """Runs read the rates there: hints, stages by pass rate, orders from easy to hard."""

@@ -56,7 +56,9 @@ class DiffOut(Schema):
 
 
 class DeriveIn(StrictIn):
-    filters: dict[str, Any] = Field(default_factory=dict, description="As in the address of the list of examples")
+    filters: dict[str, Any] = Field(
+        default_factory=dict, description="The filters as in the address of the list of examples"
+    )
     keep: bool = Field(True, description="Keep the examples that pass the filters; false: remove them")
     job: int | None = Field(None, description="Remove what this curation job found; used instead of filters")
     note: str = Field("", max_length=500)
@@ -255,7 +257,7 @@ def preview(request: HttpRequest, dataset_id: Id, number: Number, payload: Deriv
 @router.post(
     VERSION + "/derive",
     response={202: CurationOut},
-    summary="Make a new version without the examples that are filtered out",
+    summary="Create a version without the examples that are filtered out",
 )
 def derive(request: HttpRequest, dataset_id: Id, number: Number, payload: DeriveIn) -> Status[CurationJob]:
     """Responds at once; follow `GET curations/{id}` until it has a `version`."""
@@ -269,7 +271,7 @@ def derive(request: HttpRequest, dataset_id: Id, number: Number, payload: Derive
 @router.post(
     VERSION + "/curate",
     response={202: CurationOut},
-    summary="Look for duplicates, leaks, idle criteria, bad rubrics, or for what to train on",
+    summary="Look for duplicates, leaks, idle criteria, bad rubrics, or for examples to train on",
 )
 def curate(request: HttpRequest, dataset_id: Id, number: Number, payload: CurateIn) -> Status[CurationJob]:
     """Nothing is changed: `derive` with the id of this job can remove what it finds."""

@@ -93,7 +93,7 @@ def rename(request: HttpRequest, evaluation_id: EvaluationId, payload: RenameIn)
 @router.post(
     "/evaluations/{int:evaluation_id}/priority",
     response=s.EvaluationFull,
-    summary="Let its jobs start before or after the others that wait",
+    summary="Change the priority of an evaluation's jobs",
 )
 def priority(request: HttpRequest, evaluation_id: EvaluationId, payload: s.EvaluationPriorityIn) -> dict[str, Any]:
     """The priority orders the workspace's work in the line. Work under way is not interrupted. 409 if the evaluation is over."""
@@ -109,24 +109,32 @@ def delete(request: HttpRequest, evaluation_id: EvaluationId) -> Status[None]:
     return Status(204, None)
 
 
-@router.post("/evaluations/{int:evaluation_id}/pause", response=s.EvaluationFull, summary="Pause; nothing is lost")
+@router.post(
+    "/evaluations/{int:evaluation_id}/pause", response=s.EvaluationFull, summary="Pause an evaluation; nothing is lost"
+)
 def pause(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
     return _move(request, evaluation_id, Evaluation.State.PAUSED)
 
 
 @router.post(
-    "/evaluations/{int:evaluation_id}/resume", response=s.EvaluationFull, summary="Resume after a pause or failure"
+    "/evaluations/{int:evaluation_id}/resume",
+    response=s.EvaluationFull,
+    summary="Resume an evaluation after a pause or failure",
 )
 def resume(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
     return _move(request, evaluation_id, Evaluation.State.QUEUED)
 
 
-@router.post("/evaluations/{int:evaluation_id}/cancel", response=s.EvaluationFull, summary="Cancel for good")
+@router.post(
+    "/evaluations/{int:evaluation_id}/cancel", response=s.EvaluationFull, summary="Cancel an evaluation for good"
+)
 def cancel(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
     return _move(request, evaluation_id, Evaluation.State.CANCELLED)
 
 
-@router.post("/evaluations/{int:evaluation_id}/rerun", response={201: s.EvaluationFull}, summary="The same again")
+@router.post(
+    "/evaluations/{int:evaluation_id}/rerun", response={201: s.EvaluationFull}, summary="Run an evaluation again"
+)
 def rerun(
     request: HttpRequest, evaluation_id: EvaluationId, resample: bool = False, idempotency_key: IdempotencyKey = None
 ) -> Status[dict[str, Any]]:

@@ -37,7 +37,7 @@ class Budget(Section):
     """A hard limit: no call is made once it is reached, and the evaluation pauses with its results so far."""
 
     tokens: int | None = knob(None, "Tokens read and written, together", unit="tokens", ge=1)
-    money: float | None = knob(None, "By the endpoints' price tables", gt=0)
+    money: float | None = knob(None, "Cost by the endpoints' price tables", gt=0)
 
 
 class RecipeConfig(Section):

@@ -35,7 +35,7 @@ class MetaJudgeConfig(RecipeConfig):
     tried: ClassVar[tuple[str, ...]] = ("judges", "flaws")
 
     judges: list[MetaJudgeChoice] = knob([], "Judges to compare", min_length=1, max_length=8)
-    matcher: int = knob(..., "Scores how far reasons are the same", source="judges:reason_matcher", ge=1)
+    matcher: int = knob(..., "Scores whether two reasons say the same", source="judges:reason_matcher", ge=1)
     second_matcher: int | None = knob(
         None, "Another matcher, to see whether both give the same result", source="judges:reason_matcher"
     )
@@ -44,7 +44,7 @@ class MetaJudgeConfig(RecipeConfig):
         "Splits human rationales into reasons first; empty: reasons are used as they are stored",
         source="judges:reasons",
     )
-    flaws: int | None = knob(None, "Tags what reasons rest on and their flaws", source="judges:flaws")
+    flaws: int | None = knob(None, "Tags the grounds and the flaws of reasons", source="judges:flaws")
     min_reasons: int = knob(1, "Pairs with fewer human reasons are left out; the paper keeps 3 to 7", ge=1, le=50)
     max_reasons: int = knob(20, "Pairs with more human reasons are left out", ge=1, le=200)
     threshold: float = knob(HIT_THRESHOLD, "Score above which a matched reason is a hit", ge=0, lt=1)

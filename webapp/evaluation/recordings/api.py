@@ -17,14 +17,14 @@ router = Router()
 
 
 @router.get(
-    "/evaluations/recordings", response=s.RecordingList, summary="Recorded verdicts and scores that were sent in"
+    "/evaluations/recordings", response=s.RecordingList, summary="Recorded verdicts and scores that were uploaded"
 )
 def recordings(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
     found = page(queries.recordings(access.may_read(require(request)).workspace_id), cursor, limit)
     return {"items": [serializers.recording(row) for row in found.items], "next": found.next}
 
 
-@router.post("/evaluations/recordings", response={201: s.RecordingOut}, summary="Send recorded verdicts or scores in")
+@router.post("/evaluations/recordings", response={201: s.RecordingOut}, summary="Upload recorded verdicts or scores")
 def store_recording(request: HttpRequest, file: File[UploadedFile]) -> Status[dict[str, Any]]:
     """JSON lines {"judge", "pair", "group", "label", "given", "swapped"}; null is a missing verdict, `swapped` is the
     verdict as said. Or scores: {"model", "example", "response", "score"}; null is a missing score. The same file again is the same recording."""

@@ -35,7 +35,7 @@ def show_results(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str,
 
 @router.get(
     "/evaluations/{int:evaluation_id}/results/csv",
-    summary="The same as CSV, a line for each number",
+    summary="Results as CSV, a line for each number",
     openapi_extra=sends("text/csv"),
 )
 def results_csv(request: HttpRequest, evaluation_id: EvaluationId) -> HttpResponse:
@@ -81,7 +81,11 @@ def case(request: HttpRequest, evaluation_id: EvaluationId, number: Number) -> d
     return serializers.case(access.case_read(require(request), evaluation_id, number))
 
 
-@router.get("/evaluations/{int:evaluation_id}/export", summary="Everything in one file", response=dict[str, Any])
+@router.get(
+    "/evaluations/{int:evaluation_id}/export",
+    summary="An evaluation with all its cases in one file",
+    response=dict[str, Any],
+)
 def export_json(request: HttpRequest, evaluation_id: EvaluationId) -> StreamingHttpResponse | HttpResponse:
     """The evaluation as above with all its `cases`."""
     membership, row = require(request), _read(request, evaluation_id)

@@ -193,7 +193,7 @@ def _schema(recipe: str, sections: tuple[ReportSection, ...]) -> Any:
             Field(description="The cases from which the numbers are computed, and those that are missing"),
         ),
         **rows,
-        OTHER: (list[Measured], Field(description="Of blocks that no section knows: results of older versions")),
+        OTHER: (list[Measured], Field(description="Results of older versions, in blocks that no section has")),
         "notes": (list[str], ...),
     }
     return create_model("".join(map(str.capitalize, recipe.split("_"))) + "Results", __base__=Schema, **named)

@@ -41,7 +41,7 @@ def grade_next_state(request: HttpRequest, evaluation_id: EvaluationId) -> dict[
 @router.post(
     "/evaluations/{int:evaluation_id}/grade-next",
     response={200: s.GradeNextOut, 201: s.GradeNextOut},
-    summary="Have people grade what narrows the corrected score's interval",
+    summary="Ask people to grade the responses that narrow the corrected score's interval",
 )
 def grade_next(request: HttpRequest, evaluation_id: EvaluationId, payload: s.GradeNextIn) -> Status[dict[str, Any]]:
     """The responses `to grade next` become a dataset and an open project on it, once for each evaluation: 201 if it is made now, 200 if it
@@ -72,7 +72,9 @@ def study_list(
 
 
 @router.post(
-    "/evaluations/{int:evaluation_id}/studies", response={201: s.TasksOut}, summary="Have people judge by either rubric"
+    "/evaluations/{int:evaluation_id}/studies",
+    response={201: s.TasksOut},
+    summary="Ask people to judge by either rubric",
 )
 def make_study(request: HttpRequest, evaluation_id: EvaluationId, payload: s.StudyIn) -> Status[dict[str, Any]]:
     """An open project in two arms on the pairs that the model wrote a rubric for; nobody sees a pair in both. Its answers

@@ -69,7 +69,7 @@ def evaluation_study_read(request: HttpRequest, evaluation_id: int, project_id: 
 @member(access.WRITER)
 @require_POST
 def evaluation_grade_next(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
-    """Makes a project of the responses that people should grade next, which opens; a second press leads to the same."""
+    """Creates a project of the responses that people should grade next, which opens; a second press leads to the same."""
     membership = require(request)
     row = access.evaluation_write(membership, evaluation_id)
     said, problem = request.POST.get("overlap", "1"), ""

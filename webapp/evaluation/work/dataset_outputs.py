@@ -48,7 +48,7 @@ def _delivered(evaluation: Evaluation, name: str, outcome: RecipeOutcome) -> dic
     membership = rows.select_related("user", "workspace").first() if evaluation.created_by else None
     if membership is None or not membership.may(access.WRITER):
         raise Invalid(
-            "The person who asked for the dataset may no longer make datasets in this workspace. Run the evaluation again."
+            "The person who asked for the dataset may no longer create datasets in this workspace. Run the evaluation again."
         )
     dataset = Dataset.objects.filter(workspace=evaluation.workspace, name=name).first()
     dataset = dataset or datasets.create_dataset(membership, name)

@@ -29,7 +29,11 @@ def chain(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     return {"first": queries.first_of(run).pk, "items": steps}
 
 
-@router.post("/runs/{run_id}/chain", response={201: ChainStepOut}, summary="Launch something once a run has finished")
+@router.post(
+    "/runs/{run_id}/chain",
+    response={201: ChainStepOut},
+    summary="Launch a run or an evaluation once a run has finished",
+)
 def add(
     request: HttpRequest, run_id: RunId, payload: ChainStepIn, idempotency_key: LaunchKey = None
 ) -> Status[dict[str, Any]]:
@@ -54,7 +58,7 @@ def add(
     return Status(201, queries.node_json(queries.ChainNode(step=step, why=queries.why(step))))
 
 
-@router.delete("/runs/{run_id}/chain/{step_id}", response=ChainStepOut, summary="Take back a step that waits")
+@router.delete("/runs/{run_id}/chain/{step_id}", response=ChainStepOut, summary="Cancel a step that waits")
 def cancel(request: HttpRequest, run_id: RunId, step_id: RunId) -> dict[str, Any]:
     """Cancels the step and those after it. 409 if it was launched or refused."""
     membership = require(request)
@@ -92,7 +96,9 @@ def add_settled(
     return Status(201, _step(step, project_steps.why_not(project)))
 
 
-@router.delete("/projects/{project_id}/then/{step_id}", response=SettledStepOut, summary="Take back a run that waits")
+@router.delete(
+    "/projects/{project_id}/then/{step_id}", response=SettledStepOut, summary="Cancel a run that waits for a project"
+)
 def cancel_settled(request: HttpRequest, project_id: ProjectId, step_id: RunId) -> dict[str, Any]:
     """409 if it was launched or refused."""
     membership = runs.may_write(require(request))

@@ -51,7 +51,7 @@ class ChainStepOut(Schema):
     state: str = Field(description="waiting, launched, refused or cancelled")
     reason: str = Field(description="The reason why it waits, or why it was not launched")
     after: int | None = Field(description="The run that it waits for")
-    behind: int | None = Field(description="The step that it waits for, until that becomes a run")
+    behind: int | None = Field(description="The step for which it waits, until that step becomes a run")
     also: list[int] = Field(description="Other runs for which it waits")
     also_steps: list[int] = Field(description="Steps for whose runs it waits, until they are launched")
     run: int | None

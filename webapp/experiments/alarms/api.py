@@ -16,7 +16,7 @@ from .schemas import AlarmAskedOut, AlarmList
 @router.get(
     "/runs/{run_id}/alarms",
     response=AlarmList,
-    summary="Signs that its policy games its reward, or learns nothing or badly",
+    summary="Alarms of a run: signs that its policy games its reward, or learns nothing or badly",
 )
 def run_alarms(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """The newest step first; one of each sign."""

@@ -22,7 +22,7 @@ class AlarmOut(Schema):
     subject: str = Field(
         description="The part of the reward or the phrase, where the signal has several; of `flat` and `dead` the reason; else empty"
     )
-    role: str = Field(description="Whose responses they are, in a run that trains several roles; else empty")
+    role: str = Field(description="The role that wrote the responses, in a run that trains several roles; else empty")
     step: int
     since: int = Field(
         description="The step from which on the share was above the usual; of `held_out` the first of the turn; of alarms about steps the first of the row"
@@ -39,7 +39,9 @@ class AlarmOut(Schema):
     usual: float | None = Field(
         description="The value to which `value` is compared: that of the first steps; for `mismatch` the part that rounding explains; else null"
     )
-    paid: float | None = Field(description="How clearly the reward pays for it, a z value; null if that was not asked")
+    paid: float | None = Field(
+        description="The z value of the test whether the reward pays for it; null if that was not tested"
+    )
     part: str = Field(description="The part of the reward that pays, where it is clear; else empty")
     criterion: str = Field(description="The criterion that pays, where it is clear; else empty")
     time: datetime
@@ -48,7 +50,7 @@ class AlarmOut(Schema):
     help: str = Field(description="The page of the help that says more; with .md before the # it is Markdown")
     responses: list[AlarmResponseOut]
     asked: int = Field(description="Responses that were sent to people")
-    left_out: int = Field(description="Those that nobody can be asked about")
+    left_out: int = Field(description="Number of responses about which nobody can be asked")
     why: str = Field(description="Why the first of them cannot; else empty")
 
 

@@ -29,7 +29,7 @@ def list_charts(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     return queries.shown(membership, run) | {"next": None}
 
 
-@router.post("/runs/{run_id}/charts", response={201: s.CustomChartOut}, summary="Make a chart of expressions")
+@router.post("/runs/{run_id}/charts", response={201: s.CustomChartOut}, summary="Create a chart of expressions")
 def make_chart(request: HttpRequest, run_id: RunId, payload: s.CustomChartIn) -> Status[dict[str, Any]]:
     """For all runs of its recipe, for everybody in the workspace. 422 has the place of the error in `place`."""
     membership = require(request)
@@ -73,7 +73,9 @@ def pin_chart(request: HttpRequest, run_id: RunId, payload: s.PinIn) -> dict[str
     return {"charts": services.pin(membership, run, payload.chart, payload.pinned)}
 
 
-@router.get("/runs/{run_id}/computed/check", response=s.ReadExpressions, summary="Whether expressions can be read")
+@router.get(
+    "/runs/{run_id}/computed/check", response=s.ReadExpressions, summary="Check whether expressions can be read"
+)
 def check_expressions(
     request: HttpRequest,
     run_id: RunId,

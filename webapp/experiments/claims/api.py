@@ -30,7 +30,7 @@ class ClaimMethodOut(Schema):
     paper: str
     link: str = Field(description="The form that tries it, filled in")
     seconds: float | None = Field(
-        description="Of one run with the defaults, by the last runs here; null: not yet known"
+        description="Seconds of one run with the defaults, by the last runs here; null: not yet known"
     )
     plans: list[str] = Field(description="The plans that test its claim")
 
@@ -48,7 +48,8 @@ class ClaimStudyIn(Schema):
 
     plan: str
     dataset: DatasetRef | None = Field(
-        None, description="Left out, as the model: both are those of the plan's constructed task, made here if need be"
+        None,
+        description="If dataset and model are left out, both are those of the plan's constructed task, which is made here if it does not exist",
     )
     model: str | None = Field(None, description="Name in the model registry")
     seeds: int = Field(5, description="2 to 20: every arm runs with each of them")
@@ -66,7 +67,7 @@ class ClaimStudyOut(Schema):
         description="waiting: for its task to be made; refused: its runs could not be launched, see `problem`"
     )
     problem: str
-    runs: int = Field(description="Also while it waits for its task: those that it will launch then")
+    runs: int = Field(description="Number of runs; while the study waits for its task, the number that it will launch")
     finished: int
     created_at: datetime
 
@@ -104,7 +105,9 @@ class ClaimStudyRunOut(Schema):
     run: int | None = Field(description="null: it waits for another run of the study, and is not launched yet")
     arm: str
     seed: int
-    state: str = Field(description="Of the run; of one that is not launched yet waiting, refused or cancelled")
+    state: str = Field(
+        description="The state of the run; if the run is not launched yet: waiting, refused or cancelled"
+    )
     why: str = Field(description="The reason why it waits, or why it was not launched")
     measures: dict[str, float | None] = Field(description="Empty until the run has finished")
 
@@ -119,7 +122,9 @@ class ClaimMakingOut(Schema):
     job: int = Field(description="Under `/weights-jobs`")
     state: str
     phase: str
-    steps: ClaimStepsOut | None = Field(description="Of teaching the model; null: it is not at that")
+    steps: ClaimStepsOut | None = Field(
+        description="Steps of the job that teaches the model; null: the job does not teach now"
+    )
     problem: str
 
 
@@ -173,7 +178,7 @@ def study(request: HttpRequest, study_id: StudyId) -> dict[str, Any]:
     return _standing(access.study_read(require(request), study_id))
 
 
-@router.post("/claims/{study_id}/again", response=ClaimStandingOut, summary="Make or launch once more what failed")
+@router.post("/claims/{study_id}/again", response=ClaimStandingOut, summary="Try a failed study again")
 def again(request: HttpRequest, study_id: StudyId) -> dict[str, Any]:
     """Retries a study whose task could not be made, or whose runs were refused. Any other study stays as it is."""
     membership = require(request)

@@ -32,7 +32,7 @@ from .schemas import (
 
 
 @router.post(
-    "/recipes/{name}/check", response=ConfigCheckOut, summary="Check a config, launch nothing", tags=["recipes"]
+    "/recipes/{name}/check", response=ConfigCheckOut, summary="Check a config; nothing is launched", tags=["recipes"]
 )
 def check_config(request: HttpRequest, name: str, payload: ConfigCheckIn) -> dict[str, Any]:
     """The complete config, or 422 with every field that is wrong. With a dataset, it checks all that a launch checks: also the data and
@@ -76,7 +76,7 @@ def _launched(run: Run) -> dict[str, Any]:
     return serializers.run(run) | {"warnings": _listed(warning)}
 
 
-@router.post("/experiments", response={201: ExperimentOut}, summary="Make an experiment", tags=["experiments"])
+@router.post("/experiments", response={201: ExperimentOut}, summary="Create an experiment", tags=["experiments"])
 def create_experiment(request: HttpRequest, payload: ExperimentIn) -> Status[dict[str, Any]]:
     membership = access.may_write(require(request))
     row = services.create_experiment(membership, payload.name, payload.description)

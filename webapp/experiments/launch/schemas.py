@@ -79,8 +79,10 @@ class ForkIn(Schema):
         description="Continue from the checkpoint of this step; 0: start from the beginning. Data, model and adapters must be the same",
     )
     not_before: NotBefore = None
-    retries: Retries | None = Field(None, description="null: as often as the run that it comes from")
-    limits: LimitsIn = Field(LimitsIn(), description="Those of the run that it comes from do not count")
+    retries: Retries | None = Field(None, description="null: the number of the run that is forked")
+    limits: LimitsIn = Field(
+        LimitsIn(), description="Limits of the new run; the limits of the run that is forked do not hold for it"
+    )
 
 
 class ConfigCheckIn(StrictIn):
@@ -89,7 +91,7 @@ class ConfigCheckIn(StrictIn):
 
     config: dict[str, Any] = Field(default_factory=dict)
     dataset: DatasetRef | None = None
-    model: str | None = Field(None, description="As for a launch: replaces `config.model.name`")
+    model: str | None = Field(None, description="A model that replaces `config.model.name`, as for a launch")
 
 
 class ExpectedTimeOut(Schema):
@@ -97,7 +99,7 @@ class ExpectedTimeOut(Schema):
 
     seconds: float | None = Field(description="null: not known")
     run: int | None = Field(description="The earlier run")
-    why: str = Field(description="How that run differs, or why nothing is known")
+    why: str = Field(description="The difference of that run, or the reason why nothing is known")
 
 
 class ExpectedUseOut(Schema):
@@ -105,7 +107,7 @@ class ExpectedUseOut(Schema):
 
     tokens: float | None = Field(description="null: not known")
     money: float | None = Field(description="null: not known, for example because the endpoint has no prices")
-    why: str = Field(description="Calls and what is left out, or why nothing is known")
+    why: str = Field(description="Calls and the parts that are left out, or the reason why nothing is known")
 
 
 class ConfigCheckOut(Schema):

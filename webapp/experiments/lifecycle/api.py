@@ -26,7 +26,7 @@ def rename(request: HttpRequest, run_id: RunId, payload: RenameIn) -> dict[str, 
     return serializers.run(services.rename(membership, access.run_write(membership, run_id), payload.name))
 
 
-@router.post("/runs/{run_id}/stop", response=s.RunOut, summary="Save and stop")
+@router.post("/runs/{run_id}/stop", response=s.RunOut, summary="Save and stop a run")
 def stop(request: HttpRequest, run_id: RunId, now: bool = False) -> dict[str, Any]:
     """The run gives up its present step within one micro-batch, and saves the steps that are done. Stopping a run that is over changes
     nothing. `now`: the run ends without saving, so the steps since its last checkpoint are lost; also if it is stopping already."""
@@ -35,7 +35,7 @@ def stop(request: HttpRequest, run_id: RunId, now: bool = False) -> dict[str, An
     return serializers.run(does(membership, access.run_write(membership, run_id)))
 
 
-@router.post("/runs/{run_id}/pause", response=s.RunOut, summary="Save and pause")
+@router.post("/runs/{run_id}/pause", response=s.RunOut, summary="Save and pause a run")
 def pause(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """As with a stop, the run gives up its present step and saves. It gives its place to others until it is resumed; it is not over. Pausing twice changes nothing. 409 if it is over or
     stopping."""
@@ -43,21 +43,21 @@ def pause(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     return serializers.run(services.pause(membership, access.run_write(membership, run_id)))
 
 
-@router.post("/runs/{run_id}/resume", response=s.RunOut, summary="Resume from the last checkpoint")
+@router.post("/runs/{run_id}/resume", response=s.RunOut, summary="Resume a run from its last checkpoint")
 def resume(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """A run without a checkpoint begins again at its first step. 409 unless the run is paused, stopped or failed."""
     membership = require(request)
     return serializers.run(services.resume(membership, access.run_write(membership, run_id)))
 
 
-@router.post("/runs/{run_id}/extend", response=s.RunOut, summary="Continue to more steps")
+@router.post("/runs/{run_id}/extend", response=s.RunOut, summary="Extend a run to more steps")
 def extend(request: HttpRequest, run_id: RunId, payload: ExtendIn) -> dict[str, Any]:
     """From the last checkpoint of a finished or stopped run. 409 if its model is in use, or no checkpoint is kept."""
     membership = require(request)
     return serializers.run(services.extend(membership, access.run_write(membership, run_id), payload.steps))
 
 
-@router.post("/runs/{run_id}/priority", response=s.RunOut, summary="Let it start before or after the others that wait")
+@router.post("/runs/{run_id}/priority", response=s.RunOut, summary="Change the priority of a run")
 def priority(request: HttpRequest, run_id: RunId, payload: PriorityIn) -> dict[str, Any]:
     """The priority orders the runs of the workspace, now and every time the run waits again. Runs that are running already are not
     interrupted."""
@@ -66,7 +66,7 @@ def priority(request: HttpRequest, run_id: RunId, payload: PriorityIn) -> dict[s
     return serializers.run(services.prioritise(membership, run, Run.Priority[payload.priority.upper()]))
 
 
-@router.post("/runs/{run_id}/limit", response=s.RunOut, summary="Limit how long it may run")
+@router.post("/runs/{run_id}/limit", response=s.RunOut, summary="Limit the time of a run")
 def limit(request: HttpRequest, run_id: RunId, payload: TimeLimitIn) -> dict[str, Any]:
     """The limit is for all attempts together, without the time in the line. At the limit the run saves and stops,
     and is resumed only with a new limit (409, `time_limit`). 422 if that much is used already."""
@@ -76,7 +76,7 @@ def limit(request: HttpRequest, run_id: RunId, payload: TimeLimitIn) -> dict[str
     return serializers.run(time_limit.change(membership, run, wanted, timezone.now()))
 
 
-@router.post("/runs/{run_id}/tokens", response=s.RunOut, summary="Limit how many tokens it may generate")
+@router.post("/runs/{run_id}/tokens", response=s.RunOut, summary="Limit the tokens that a run may generate")
 def limit_tokens(request: HttpRequest, run_id: RunId, payload: TokenLimitIn) -> dict[str, Any]:
     """The limit is for all attempts together and counts every token that the run's own model writes, also in evaluations. At the limit the
     run stops with a checkpoint, and is resumed only with a new limit (409, `token_limit`). 422 if that much is used already; 409
@@ -92,7 +92,7 @@ def tokens(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     return token_limit.shown(access.run_read(require(request), run_id))
 
 
-@router.post("/runs/{run_id}/early", response=s.RunOut, summary="Stop it once a metric no longer improves")
+@router.post("/runs/{run_id}/early", response=s.RunOut, summary="Stop a run once a metric no longer improves")
 def stop_early(request: HttpRequest, run_id: RunId, payload: StopEarlyIn) -> dict[str, Any]:
     """The run stops with a checkpoint once the last `patience` values of the metric are not better, by more than `min_delta`, than the best
     before them. It is resumed only with another rule (409, `stop_early`). 422 if it would stop at once."""
@@ -102,7 +102,7 @@ def stop_early(request: HttpRequest, run_id: RunId, payload: StopEarlyIn) -> dic
     return serializers.run(early_stop.change(membership, run, rule))
 
 
-@router.post("/runs/{run_id}/budget", response=s.RunOut, summary="Limit what its judges may use together")
+@router.post("/runs/{run_id}/budget", response=s.RunOut, summary="Limit the spending of a run's judges")
 def spending_limit(request: HttpRequest, run_id: RunId, payload: BudgetIn) -> dict[str, Any]:
     """The limit is for all judges together. At the limit the run stops with a checkpoint, and is resumed only with a new limit (409,
     `spending_limit`). 422 if that much is used already. A judge may have its own budget, for which the run waits instead."""
@@ -115,7 +115,7 @@ def spending_limit(request: HttpRequest, run_id: RunId, payload: BudgetIn) -> di
     return serializers.run(spending.change(membership, run, tokens, amount))
 
 
-@router.post("/runs/{run_id}/schedule", response=s.RunOut, summary="Start not before a time")
+@router.post("/runs/{run_id}/schedule", response=s.RunOut, summary="Set the earliest start of a run")
 def start_not_before(request: HttpRequest, run_id: RunId, payload: ScheduleIn) -> dict[str, Any]:
     """Sets when a run that waits, is paused or is over may start: until then it takes no place. With null it waits like any other. 422 for
     a time that has passed, 409 if it has started."""

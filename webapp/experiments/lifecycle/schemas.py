@@ -31,7 +31,7 @@ Retries = Annotated[
 class ExtendIn(Schema):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"steps": 80}})
 
-    steps: Annotated[int, Field(ge=1, lt=2**31, description="Of the whole run, more than it has")]
+    steps: Annotated[int, Field(ge=1, lt=2**31, description="Steps of the whole run, more than it has")]
 
 
 class PriorityIn(Schema):
@@ -44,7 +44,7 @@ class TimeLimitIn(Schema):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"seconds": 7200}})
 
     seconds: Annotated[int, Field(ge=60, le=315_360_000)] | None = Field(
-        description="For how long it may run, all attempts together; null lifts the limit"
+        description="The time that all its attempts may take together; null removes the limit"
     )
 
 
@@ -99,7 +99,7 @@ class LimitsIn(Schema):
     )
 
     seconds: Annotated[
-        int | None, Field(ge=60, le=315_360_000, description="For how long a run may run, all attempts together")
+        int | None, Field(ge=60, le=315_360_000, description="The time that all attempts of a run may take together")
     ] = None
     tokens: Annotated[
         int | None, Field(ge=1, lt=2**53, description="Tokens that a run may generate, all attempts together")
@@ -117,7 +117,7 @@ class LimitsIn(Schema):
         ),
     ] = None
     stop_early: Annotated[
-        EarlyStopIn | None, Field(description="When a run stops because a metric no longer improves")
+        EarlyStopIn | None, Field(description="The rule by which a run stops because a metric no longer improves")
     ] = None
 
     def limits(self) -> RunLimits:

@@ -22,7 +22,7 @@ def metrics(
     return thinned.points(run_of(request, run_id), key, after_step, limit)
 
 
-@router.get("/runs/{run_id}/curves", response=CurvesOut, summary="Charts: thinned curves that keep every spike")
+@router.get("/runs/{run_id}/curves", response=CurvesOut, summary="Curves of metrics, thinned so that every spike stays")
 def curves(
     request: HttpRequest,
     run_id: RunId,

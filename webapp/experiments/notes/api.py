@@ -52,7 +52,7 @@ def read_note(request: HttpRequest, run_id: RunId, note_id: NoteId) -> dict[str,
     return serializers.one(access.note_read(membership, run_id, note_id), membership)
 
 
-@router.patch("/runs/{run_id}/rollouts/notes/{note_id}", response=NoteOut, summary="Change the words of your note")
+@router.patch("/runs/{run_id}/rollouts/notes/{note_id}", response=NoteOut, summary="Change the text of your note")
 def change_note(request: HttpRequest, run_id: RunId, note_id: NoteId, payload: NoteChange) -> dict[str, Any]:
     """409 if the note has changed since the revision that you have read; the error then has its `text` and `revision`."""
     membership = require(request)

@@ -49,7 +49,7 @@ class NoteOut(Schema):
     phase: str
     group: int
     index: int
-    example_key: str = Field(description="Of the prompt; empty if the response is no longer there")
+    example_key: str = Field(description="The key of the prompt; empty if the response is no longer there")
     start: int
     end: int
     quote: str = Field(description="The text of the tokens when the note was written")

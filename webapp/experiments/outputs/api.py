@@ -24,7 +24,7 @@ from . import artifacts, exporting, serializers, trained_judges
 from .schemas import ArtifactList, TrainedJudgeIn
 
 
-@router.get("/runs/{run_id}/artifacts", response=ArtifactList, summary="Checkpoints and models it left behind")
+@router.get("/runs/{run_id}/artifacts", response=ArtifactList, summary="Checkpoints and models of a run")
 def list_artifacts(request: HttpRequest, run_id: RunId, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
     """`present` is false if the files are gone: a run keeps only its newest checkpoints."""
     rows = Artifact.objects.filter(run=run_of(request, run_id)).select_related("registered")
@@ -49,7 +49,7 @@ def download_artifact(request: HttpRequest, run_id: RunId, artifact_id: RunId) -
 @router.post(
     "/runs/{run_id}/artifacts/{artifact_id}/export",
     response={201: WeightsJobOut},
-    summary="Make a model of the registry out of a kept checkpoint",
+    summary="Export a kept checkpoint as a registered model",
 )
 def export_artifact(request: HttpRequest, run_id: RunId, artifact_id: RunId) -> Status[WeightsJob]:
     """A job of the cluster does it: follow it under `/weights-jobs`. 409 if the checkpoint is gone."""

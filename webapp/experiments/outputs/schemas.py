@@ -20,7 +20,7 @@ class ArtifactOut(Schema):
     created_at: datetime
     present: bool = Field(description="False if the files are gone")
     model: Named | None = Field(description="The model of the registry that these files are")
-    download: str | None = Field(description="Where the files come from; null if they are gone")
+    download: str | None = Field(description="The address of the files; null if they are gone")
 
 
 class ArtifactList(Schema):
@@ -29,4 +29,4 @@ class ArtifactList(Schema):
 
 
 class TrainedJudgeIn(StrictIn):
-    name: str = Field("", max_length=120, description="Of the judge; empty: that of the model")
+    name: str = Field("", max_length=120, description="Name of the judge; empty: the name of the model")

@@ -15,7 +15,7 @@ from .schemas import GradedList, PeopleOut, ReasonsMatchedIn, ReasonsOut
 
 
 @router.get(
-    "/runs/{run_id}/reasons", response=ReasonsOut, summary="The agreement of its matcher of reasons with people"
+    "/runs/{run_id}/reasons", response=ReasonsOut, summary="The agreement of a run's matcher of reasons with people"
 )
 def run_reasons(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """The matchers' agreement with people, and the judgement that waits to be matched, without the matcher's result."""
@@ -32,7 +32,7 @@ def match_reasons(request: HttpRequest, run_id: RunId, payload: ReasonsMatchedIn
     return Status(201, serializers.reasons(run))
 
 
-@router.get("/runs/{run_id}/people", response=PeopleOut, summary="The agreement of people with its judge")
+@router.get("/runs/{run_id}/people", response=PeopleOut, summary="The agreement of people with a run's judge")
 def run_people(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """People's grades of the responses that `people.share` has drawn so far. The interval counts responses, not criteria."""
     return serializers.people(human_grades.agreement(run_of(request, run_id)))

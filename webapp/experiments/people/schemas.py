@@ -13,10 +13,10 @@ class PeopleOut(Schema):
     """`decided` criteria of `responses` are those on which more people say one thing than the other; on `agreeing` of them
     that is what the judge says."""
 
-    share: float = Field(description="Of the judged responses; 0: nobody is asked")
+    share: float = Field(description="The share of the judged responses that people grade; 0: nobody is asked")
     drawn: int
     waiting: int = Field(description="Drawn, and not yet a task")
-    left_out: int = Field(description="Nobody can be asked about; the cases say why")
+    left_out: int = Field(description="Number of responses about which nobody can be asked; the cases say why")
     responses: int
     decided: int
     agreeing: int
@@ -24,14 +24,14 @@ class PeopleOut(Schema):
     value: float | None = Field(description="`agreeing` of `decided`; null while nobody has answered")
     low: float | None = Field(description="95% interval (Wilson), which counts responses")
     high: float | None
-    project: Named | None = Field(description="In which people are asked")
+    project: Named | None = Field(description="The project in which people are asked")
 
 
 class MatchShareOut(Schema):
     """A share with its 95% interval, which resamples judgements."""
 
     value: float | None
-    n: int = Field(description="Pairs of reasons, or matches, that it rests on")
+    n: int = Field(description="Number of pairs of reasons, or of matches, on which it is based")
     low: float | None
     high: float | None
     missing: int
@@ -41,10 +41,10 @@ class MatchShareOut(Schema):
 
 class MatcherAgreementOut(Schema):
     matcher: str
-    judgements: int = Field(description="That people have matched")
+    judgements: int = Field(description="Number of judgements that people have matched")
     agree: MatchShareOut = Field(description="Pairs of reasons, one of each list, that both say are the same")
-    recall: MatchShareOut = Field(description="Of people's matches, those that the matcher found")
-    precision: MatchShareOut = Field(description="Of the matcher's, those that people confirm")
+    recall: MatchShareOut = Field(description="The share of people's matches that the matcher found")
+    precision: MatchShareOut = Field(description="The share of the matcher's matches that people confirm")
 
 
 class UnmatchedOut(Schema):
@@ -55,7 +55,7 @@ class UnmatchedOut(Schema):
 
 
 class ReasonsOut(Schema):
-    items: list[MatcherAgreementOut] = Field(description="Of each matcher; empty: not measured yet")
+    items: list[MatcherAgreementOut] = Field(description="An item for each matcher; empty: not measured yet")
     waiting: UnmatchedOut | None = Field(description="The next judgement to match; null: none waits")
 
 

@@ -31,20 +31,20 @@ class RecipeOut(Schema):
 class MetricOut(Schema):
     key: str = Field(description="May end in `*`, which stands for names that the config gives")
     title: str
-    label: str = Field(description="Its name where no chart stands around it")
+    label: str = Field(description="Its name outside of a chart")
     help: str
     group: str
     chart: str = Field(description="Title of the chart it shares; empty: one of its own")
     unit: str
     better: str
-    band: str = Field(description="Key of what is drawn around it")
+    band: str = Field(description="Key of the metric that is drawn as a band around it")
     band_times: float
     ends: list[str] = Field(description="Keys of an interval's lower and upper end; empty: it has none")
-    count: str = Field(description="Key of how many cases its newest value rests on; empty: not told")
+    count: str = Field(description="Key of the number of cases on which its newest value is based; empty: not known")
     share: bool
     optional: bool = Field(description="Not every run of the recipe sends it")
     held_out: bool = Field(description="Measured by evaluations only")
-    over: str = Field(description="Of a histogram: key of the one that it is a part of, bin by bin")
+    over: str = Field(description="For a histogram: key of the histogram of which it is a part, bin by bin")
 
 
 class MetricGroupOut(Schema):

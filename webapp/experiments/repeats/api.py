@@ -39,7 +39,7 @@ def add_repeat(
 
 @router.post("/repeats/{repeat_id}/pause", response=RepeatOut, summary="Pause a repeated run")
 def pause_repeat(request: HttpRequest, repeat_id: RunId) -> dict[str, Any]:
-    """Runs that were launched go on."""
+    """Runs that were launched continue."""
     membership = require(request)
     services.pause(membership, queries.repeat_write(membership, repeat_id))
     return queries.repeat_json(queries.repeat_write(membership, repeat_id))

@@ -13,7 +13,7 @@ from . import budgets, serializers
 from .schemas import BudgetIn, RunJudgeList, RunJudgeOut
 
 
-@router.get("/runs/{run_id}/judges", response=RunJudgeList, summary="Tokens and costs of the judges of its rewards")
+@router.get("/runs/{run_id}/judges", response=RunJudgeList, summary="Tokens and costs of a run's judges")
 def run_judges(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """The judges that the run has asked through this server so far."""
     run = access.run_read(require(request), run_id)

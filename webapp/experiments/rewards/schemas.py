@@ -32,7 +32,7 @@ class RunJudgeOut(Schema):
     budget_tokens: int | None
     budget_money: Decimal | None
     problem: str = Field(description="Why it cannot be asked at present; empty if it can")
-    licence: LicenceOut = Field(description="How well it agrees with labels of people")
+    licence: LicenceOut = Field(description="Its agreement with labels of people")
 
 
 class RunJudgeList(Schema):

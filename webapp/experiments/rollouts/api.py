@@ -80,7 +80,7 @@ def prompt_steps(
 @router.post(
     "/runs/{run_id}/rollouts/dataset",
     response={202: RolloutDatasetOut},
-    summary="Make a dataset of a run's responses",
+    summary="Create a dataset from a run's responses",
 )
 def make_dataset(request: HttpRequest, run_id: RunId, payload: RolloutDatasetIn) -> Status[dict[str, Any]]:
     """One example per prompt, with the responses, their rewards in `meta.rewards`, the model and the steps. A worker gathers them: follow
@@ -98,7 +98,7 @@ def make_dataset(request: HttpRequest, run_id: RunId, payload: RolloutDatasetIn)
     summary="Responses that the filters of a dataset leave out",
 )
 def preview_dataset(request: HttpRequest, run_id: RunId, payload: RolloutPreviewIn) -> dict[str, Any]:
-    """Makes nothing. The filters work in a fixed order, each on what the previous one left. `cases` of each are listed with the reason."""
+    """Nothing is written. The filters work in a fixed order, each on what the previous one left. `cases` of each are listed with the reason."""
     given = payload.model_dump(exclude={"name", "cases", "of", "after"})
     found = datasets.preview(run_of(request, run_id), WantedResponses(**given))
     cases = {step.key: payload.cases if payload.of in ("", step.key) else 0 for step in found.steps}
@@ -169,7 +169,7 @@ def episode_turn(
 @router.get(
     "/runs/{run_id}/rollouts/{rollout_id}/search",
     response=HitList,
-    summary="In which turns of an episode a text stands",
+    summary="Turns of an episode that contain a text",
 )
 def episode_search(
     request: HttpRequest, run_id: RunId, rollout_id: RunId, q: Annotated[str, Query(min_length=1, max_length=200)]

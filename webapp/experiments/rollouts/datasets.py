@@ -1,4 +1,4 @@
-"""Makes a dataset of a run's responses: prompts with their responses and rewards, for best-of-n tuning and the like."""
+"""Creates a dataset of a run's responses: prompts with their responses and rewards, for best-of-n tuning and the like."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -38,7 +38,7 @@ def start(membership: Membership, run: Run, wanted: WantedResponses, name: str) 
     """
     if not asked_the_data(run):
         reason = "was asked about pairs of answers, so its prompts are questions about pairs, not prompts of the data"
-        raise Invalid("These responses cannot make a dataset.", {"run": reason})
+        raise Invalid("These responses cannot become a dataset.", {"run": reason})
     check(run, wanted, MOST)
     origin = {"from": KIND, "run": run.pk, "name": f"{run.experiment.name}, {run}", "wanted": asdict(wanted)}
     return imports.start_gathering(membership, origin, name=name, file_name=f"rollouts-of-run-{run.pk}.jsonl")

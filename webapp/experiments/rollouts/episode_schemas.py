@@ -16,7 +16,7 @@ class TurnOut(Schema):
     seconds: float | None
     reward: float | None = Field(description="The reward of the turn by itself; null if nobody recorded it")
     size: int = Field(description="Characters of its text")
-    excerpt: str = Field(description="How its text begins")
+    excerpt: str = Field(description="The beginning of its text")
 
 
 class TurnList(Schema):

@@ -107,7 +107,9 @@ class RolloutFilters(StrictIn):
     phase: Literal["train", "eval"] | None = None
     example_key: str | None = Field(None, max_length=200, description="Only responses to the prompt with this key")
     criterion: str | None = Field(None, description="Id or whole text of a criterion that was scored")
-    verdict: Verdict | None = Field(None, description="How it was judged; without `criterion`, of any criterion")
+    verdict: Verdict | None = Field(
+        None, description="The verdict of `criterion`; without `criterion`, of any criterion"
+    )
     excluded: bool | None = Field(None, description="Whether the response was left out of training")
     part: str = Field("", max_length=200, description="A part of the reward; `low`, `high` and `lacking` are about it")
     low: Annotated[float, Field(allow_inf_nan=False)] | None = None
@@ -167,7 +169,9 @@ class PromptSteps(Schema):
     example_key: str
     phase: str
     phases: list[str] = Field(description="In which phases the prompt was sampled")
-    prompt: str | None = Field(description="Its text in the newest step; null if it was never sampled in this phase")
+    prompt: str | None = Field(
+        description="The text of the prompt in the newest step; null if it was never sampled in this phase"
+    )
     items: list[PromptStep]
     next: str | None
 
@@ -207,4 +211,4 @@ class FacetsOut(Schema):
     criteria: list[FacetCriterion]
     parts: list[FacetPart]
     expression: str = Field(description="The expression that combines the parts; empty: their weighted sum")
-    excluded: list[FacetReason] = Field(description="Why responses were left out, most frequent first")
+    excluded: list[FacetReason] = Field(description="The reasons why responses were left out, most frequent first")

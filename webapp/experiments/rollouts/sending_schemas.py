@@ -38,7 +38,12 @@ class SendIn(Schema):
     groups: Annotated[list[GroupIn], Field(max_length=sending.MOST)] = []
     filters: RolloutFilters | None = Field(None, description="Instead of `groups`: as `GET rollouts` takes them")
     sort: Sort | None = None
-    most: Annotated[int, Field(ge=1, le=sending.MOST, description="With `filters`: how many of the list")] = 20
+    most: Annotated[
+        int,
+        Field(
+            ge=1, le=sending.MOST, description="With `filters`: the number of rollouts, from the beginning of the list"
+        ),
+    ] = 20
     project: Annotated[int, Field(ge=1, lt=2**63)] | None = None
     dataset: Annotated[str, Field(max_length=120)] = ""
 
@@ -62,7 +67,9 @@ class SendOut(Schema):
     version: int = Field(description="The version of the dataset that holds them")
     new: int = Field(description="Examples that are new there")
     before: int = Field(description="Examples that were there already")
-    left_out: dict[str, int] = Field(description="Why rollouts cannot be asked about, and how many times")
+    left_out: dict[str, int] = Field(
+        description="The reasons why people cannot be asked about rollouts, each with its number"
+    )
 
 
 class SentPlace(Schema):
@@ -79,7 +86,7 @@ class AskedOut(Schema):
     url: str
     done: int
     wanted: int | None = Field(description="People who are asked; null: everybody")
-    answers: list[str] = Field(description="The answers that stand, in words")
+    answers: list[str] = Field(description="The current answers, in words")
     agreed: str = Field(description="The resolved judgement in words; empty if there is none yet")
 
 

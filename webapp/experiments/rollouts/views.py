@@ -112,7 +112,7 @@ class Form:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def run_rollouts_dataset(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """GET counts and makes nothing; POST makes the dataset, and the import's page shows the progress. A POST with `count` only redirects to
+    """GET counts and makes nothing; POST creates the dataset, and the import's page shows the progress. A POST with `count` only redirects to
     the page with the counts for the form."""
     membership = require(request)
     run = access.run_read(membership, run_id)

@@ -56,7 +56,7 @@ class EventOut(Schema):
     who: str = Field(description="Empty if the server did it, or if the account was erased")
     erased: bool
     why: str
-    lasted_s: float | None = Field(description="How long it stayed in that state, up to now; null once the run is over")
+    lasted_s: float | None = Field(description="The time in that state, up to now; null once the run is over")
 
 
 class HistoryOut(Schema):
@@ -68,9 +68,9 @@ class LineRunOut(Schema):
     """A run, or a job that needs weights, such as one of an evaluation or a judge. For another workspace only its kind is given."""
 
     kind: Literal["run", "job"]
-    id: int | None = Field(description="Of the run; null of a job, and of another workspace's run")
-    job: int | None = Field(description="Of the job; null of a run, and of another workspace's job")
-    evaluations: list[int] = Field(description="That wait for the job")
+    id: int | None = Field(description="The id of the run; null for a job, and for a run of another workspace")
+    job: int | None = Field(description="The id of the job; null for a run, and for a job of another workspace")
+    evaluations: list[int] = Field(description="Evaluations that wait for the job")
     name: str | None
     experiment: str | None
     state: str
@@ -82,7 +82,9 @@ class LineRunOut(Schema):
         description="Whether the memory is what it is expected to need, and nothing is reserved"
     )
     since: datetime
-    seconds: float | None = Field(description="Until it is over or, of one that waits, until its turn; null: not known")
+    seconds: float | None = Field(
+        description="Seconds until it is over or, if it waits, until its turn; null: not known"
+    )
     why: str = Field(description="The reason why a run waits; empty for a run of another workspace")
 
 
@@ -90,10 +92,10 @@ class LineOut(Schema):
     places: int | None = Field(description="Runs and jobs that may be under way at once; null: as many as there are")
     gpus: int
     gpus_free: int
-    cpus: float = Field(description="Of the cluster; 0: not known")
-    cpus_free: float = Field(description="That no run or job reserves")
-    memory_gb: float = Field(description="That Ray may reserve on all machines, in GB; 0: not known")
-    memory_gb_free: float = Field(description="That no run or job reserves or is expected to need, in GB")
+    cpus: float = Field(description="CPUs of the cluster; 0: not known")
+    cpus_free: float = Field(description="CPUs that no run or job reserves")
+    memory_gb: float = Field(description="Memory that Ray may reserve on all machines, in GB; 0: not known")
+    memory_gb_free: float = Field(description="Memory that no run or job reserves or is expected to need, in GB")
     running: list[LineRunOut]
     waiting: list[LineRunOut]
-    more: int = Field(description="That wait behind those of `waiting`")
+    more: int = Field(description="Number of runs and jobs that wait behind those of `waiting`")

@@ -20,7 +20,7 @@ SHARERS = [role for role in RANK if RANK[role] >= RANK[SHARER]]
 
 
 class NothingShared(Exception):
-    """The secret is wrong, or its link is withdrawn, has expired or is closed. The answer is the same for all of these."""
+    """The secret is wrong, or its link is revoked, has expired or is closed. The answer is the same for all of these."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def may_share(membership: Membership) -> Membership:
 
 
 def link_write(membership: Membership, link_id: int) -> ShareLink:
-    """A link of the workspace, withdrawn or not, or 404. People who may share may also withdraw the links of others."""
+    """A link of the workspace, revoked or not, or 404. People who may share may also revoke the links of others."""
     found = ShareLink.objects.filter(workspace_id=may_share(membership).workspace_id, pk=link_id).first()
     if found is None:
         raise Http404("no such link")
@@ -70,7 +70,7 @@ def _maker(link: ShareLink) -> Membership | None:
 
 
 def working() -> "QuerySet[ShareLink]":
-    """Links that open: neither withdrawn nor expired, of a workspace that allows them, made by somebody who may still share there.
+    """Links that open: neither revoked nor expired, of a workspace that allows them, made by somebody who may still share there.
 
     The rights of the maker of a link are looked up each time, as those of a token's owner are.
     """

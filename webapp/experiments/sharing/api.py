@@ -20,7 +20,7 @@ LinkId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
     "/share-links", response=s.ShareLinkList, summary="Links that show comparisons and reports without an account"
 )
 def share_links(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
-    """The links of the workspace that nobody has withdrawn, newest first."""
+    """The links of the workspace that nobody has revoked, newest first."""
     found = page(queries.links(access.may_share(require(request)).workspace_id), cursor, limit)
     return {"items": s.links_json(found.items), "next": found.next}
 
@@ -35,9 +35,9 @@ def share(request: HttpRequest, payload: s.ShareLinkIn) -> Status[object]:
     return Status(201, s.told_made(link, secret))
 
 
-@router.delete("/share-links/{int:link_id}", response={204: None}, summary="Withdraw a share link")
-def withdraw(request: HttpRequest, link_id: LinkId) -> Status[None]:
-    """The link stops at once. Anybody who may share may withdraw it. Withdrawing it twice is not an error."""
+@router.delete("/share-links/{int:link_id}", response={204: None}, summary="Revoke a share link")
+def revoke(request: HttpRequest, link_id: LinkId) -> Status[None]:
+    """The link stops at once. Anybody who may share may revoke it. Revoking it twice is not an error."""
     membership = access.may_share(require(request))
-    services.withdraw(membership, access.link_write(membership, link_id))
+    services.revoke(membership, access.link_write(membership, link_id))
     return Status(204, None)

@@ -10,7 +10,7 @@ LASTS = [
     (str(DAYS), f"{DAYS} days"),
     ("90", "90 days"),
     (str(MOST_DAYS), "a year"),
-    ("0", "until withdrawn"),
+    ("0", "until revoked"),
 ]
 
 

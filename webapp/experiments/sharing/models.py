@@ -21,7 +21,7 @@ class ShareLink(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     first_opened_at = models.DateTimeField(null=True, blank=True)
     last_opened_at = models.DateTimeField(null=True, blank=True)  # to the minute
-    expires_at = models.DateTimeField(null=True, blank=True)  # None: until it is withdrawn
+    expires_at = models.DateTimeField(null=True, blank=True)  # None: until it is revoked
     withdrawn_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:

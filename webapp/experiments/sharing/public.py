@@ -25,7 +25,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",  # the address of the page is a key
     "X-Robots-Tag": "noindex, nofollow, noarchive",
 }
-GONE = ("This link shows nothing", "It is mistyped, has ended or was withdrawn. Ask the person who gave it to you.")
+GONE = ("This link shows nothing", "It is mistyped, has ended or was revoked. Ask the person who gave it to you.")
 
 
 def opens(shows: str = "") -> Callable[[Callable[..., HttpResponse]], Callable[..., HttpResponse]]:

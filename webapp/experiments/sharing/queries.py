@@ -9,7 +9,7 @@ from . import kinds
 
 
 def links(workspace_id: int) -> "QuerySet[ShareLink]":
-    """The links that nobody has withdrawn, with `run_count`, the number of their runs that are left."""
+    """The links that nobody has revoked, with `run_count`, the number of their runs that are left."""
     rows = ShareLink.objects.filter(workspace_id=workspace_id, withdrawn_at=None).select_related("created_by")
     return rows.annotate(run_count=Count("runs", distinct=True))
 

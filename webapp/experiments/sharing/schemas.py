@@ -27,14 +27,17 @@ class ShareLinkIn(StrictIn):
         "", max_length=MAX_NAME, description="For the list of links; people who open the link do not see it"
     )
     days: int | None = Field(
-        services.DAYS, ge=1, le=services.MOST_DAYS, description="Until then it works; null: until it is withdrawn"
+        services.DAYS,
+        ge=1,
+        le=services.MOST_DAYS,
+        description="Days for which the link works; null: until it is revoked",
     )
 
 
 class ShareLinkOut(Schema):
     id: int
     name: str
-    created_by: str = Field(description="Who made it. It works as long as they may share here")
+    created_by: str = Field(description="The person who made it. The link works as long as this person may share here")
     created_at: datetime
     first_opened_at: datetime | None
     last_opened_at: datetime | None = Field(description="To the minute")

@@ -1,4 +1,4 @@
-"""Links are made and withdrawn, and it is noted when somebody opens one. A secret is returned once; only its digest is stored."""
+"""Links are made and revoked, and it is noted when somebody opens one. A secret is returned once; only its digest is stored."""
 
 import secrets
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ def share(
 ) -> tuple[ShareLink, str]:
     """A new link to the comparison of `runs`, which are the membership's, and its secret, which cannot be read again.
 
-    It ends after so many `days`; None: when somebody withdraws it. `baseline` is the id of one of the runs. Raises Invalid at `name`,
+    It ends after so many `days`; None: when somebody revokes it. `baseline` is the id of one of the runs. Raises Invalid at `name`,
     `days` or `baseline`, NotAllowed.
     """
     link, secret = made(membership, COMPARISON, name or f"Comparison of {len(runs)} runs", days)
@@ -79,12 +79,10 @@ def address(secret: str) -> str:
 
 
 @transaction.atomic
-def withdraw(membership: Membership, link: ShareLink) -> None:
-    """From now on the link opens nothing. Withdrawing it twice is not an error."""
+def revoke(membership: Membership, link: ShareLink) -> None:
+    """From now on the link opens nothing. Revoking it twice is not an error."""
     if ShareLink.objects.filter(pk=link.pk, withdrawn_at=None).update(withdrawn_at=timezone.now()):
-        audit.record(
-            membership, membership.user, "share_link.withdrawn", link, name=link.name, whose=link.created_by_id
-        )
+        audit.record(membership, membership.user, "share_link.revoked", link, name=link.name, whose=link.created_by_id)
 
 
 @transaction.atomic

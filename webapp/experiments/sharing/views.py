@@ -1,4 +1,4 @@
-"""The pages of those who share: a link is made, seen once, listed and withdrawn."""
+"""The pages of those who share: a link is made, seen once, listed and revoked."""
 
 from typing import Any
 
@@ -103,18 +103,18 @@ def _standing(row: ShareLink, listed: ListedLink, works: bool) -> str:
 
 @member(access.SHARER)
 @require_POST
-def share_withdraw(request: HttpRequest, link_id: int) -> HttpResponseBase:
+def share_revoke(request: HttpRequest, link_id: int) -> HttpResponseBase:
     membership = require(request)
     back = _back(request)
     link = access.link_write(membership, link_id)
     text = "People who have the link see nothing by it from then on. You cannot undo this, but you can share the same again by another link."
-    title = f"Withdraw the link “{link.name}”?"
+    title = f"Revoke the link “{link.name}”?"
     if link.withdrawn_at is None and (
-        asked := confirmation.question(request, title=title, text=text, yes="Withdraw", back=back)
+        asked := confirmation.question(request, title=title, text=text, yes="Revoke", back=back)
     ):
         return asked
-    services.withdraw(membership, link)
-    messages.success(request, f"The link “{link.name}” is withdrawn.")
+    services.revoke(membership, link)
+    messages.success(request, f"The link “{link.name}” is revoked.")
     return redirect(back)
 
 

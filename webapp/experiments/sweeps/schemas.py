@@ -48,7 +48,9 @@ class SweepIn(Schema):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": WISH})
 
     run: Id | None = None
-    sweep: Id | None = Field(None, description="The same search again; what the request names is changed")
+    sweep: Id | None = Field(
+        None, description="A sweep that is searched again, with the changes that the request names"
+    )
     recipe: str | None = None
     config: dict[str, Any] = Field(default_factory=dict)
     dataset: DatasetRef | None = None
@@ -56,17 +58,20 @@ class SweepIn(Schema):
     method: str = Field("random", description="`grid`, `random` or `tpe`")
     metric: str = Field("", max_length=250, description="The metric that decides; empty: the recipe's headline metric")
     better: str = Field("", description="`higher` or `lower`; empty: as the recipe says of the metric")
-    seeds: Number = Field(3, description="1 to 20: each trial runs with the seeds 0 to this, without it")
+    seeds: Number = Field(3, description="1 to 20: a trial runs once with each seed from 0 to this number minus 1")
     trials: Number = Field(10, description="1 to 1,000; a grid has as many as it has combinations")
     at_once: Number = Field(2, description="Trials under way at the same time, 1 to 50")
-    seed: Number = Field(0, description="Of the choices at random: the same seed and results make the same choices")
+    seed: Number = Field(0, description="Seed of the random choices: the same seed and results make the same choices")
     first_rung: Number = Field(0, description="The step at which trials are first compared; 0: none is stopped early")
-    factor: Number = Field(3, description="One trial in so many continues after a rung; rungs are so many times as far")
+    factor: Number = Field(
+        3,
+        description="One trial in this many continues after a rung; each rung is this many times as far as the one before",
+    )
     together: bool = Field(
         False,
-        description="Whether its runs train in one process, in turns, up to 8 of them; 422 with the reason where they cannot",
+        description="Whether its runs train in one process, in turns, up to 8 of them; 422 with the reason if they cannot",
     )
-    limits: LimitsIn = Field(LimitsIn(), description="Each of its runs starts with them")
+    limits: LimitsIn = Field(LimitsIn(), description="Limits with which each of its runs starts")
     name: str = Field("", max_length=200)
     experiment: str = Field("", max_length=200)
 
@@ -107,7 +112,7 @@ class SweepTrialOut(Schema):
     values: dict[str, Plain]
     estimate: SweepEstimateOut
     stopped_at: int | None = Field(
-        description="The step at which it was not among the best, where it was stopped early"
+        description="The step at which it was stopped early, because it was not among the best"
     )
     value_there: float | None = Field(description="The mean over seeds at that step")
     problem: str
@@ -127,7 +132,7 @@ class SweepOut(Schema):
     metric: str
     better: str
     seeds: int
-    trials: int = Field(description="Wanted in all")
+    trials: int = Field(description="Number of trials of the whole sweep")
     launched: int
     over: int
     at_once: int
@@ -135,7 +140,7 @@ class SweepOut(Schema):
     first_rung: int
     factor: int
     together: bool
-    limits: LimitsIn = Field(description="With which each of its runs starts")
+    limits: LimitsIn = Field(description="Limits with which each of its runs starts")
     created_at: datetime
     ended_at: datetime | None
 
@@ -151,7 +156,9 @@ class SweepTrialList(Schema):
 
 
 class SweepStandingOut(SweepOut):
-    best: SweepTrialOut | None = Field(description="Of the trials with a value for every seed; null: there is none yet")
+    best: SweepTrialOut | None = Field(
+        description="The best of the trials with a value for every seed; null: there is none yet"
+    )
 
 
 class SweepContourSide(Schema):

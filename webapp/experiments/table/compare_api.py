@@ -39,7 +39,7 @@ class ComparedRun(Schema):
 
 
 class ComparedFamily(Schema):
-    label: str = Field(description="How it differs from the others, or the name of its only run")
+    label: str = Field(description="The difference from the other families, or the name of its only run")
     runs: list[int] = Field(description="Places in `runs`")
 
 
@@ -116,7 +116,9 @@ class PromptApartOut(Schema):
 
 
 class PromptsApartOut(Schema):
-    steps: tuple[int | None, int | None] = Field(description="Of each run's newest evaluation; null if it has none")
+    steps: tuple[int | None, int | None] = Field(
+        description="The step of each run's newest evaluation; null if it has none"
+    )
     shared: int = Field(description="Prompts that both runs have there")
     unscored: int = Field(description="Of these, prompts without a reward in one of the runs")
     only: tuple[int, int] = Field(description="Prompts that only the first run has, and only the second")

@@ -84,12 +84,14 @@ class EndpointIn(_Settings):
     url: str | None = Field(
         None,
         max_length=2500,
-        description="Base address, such as https://api.example.org/v1; of a reward service the whole",
+        description="Base address, such as https://api.example.org/v1; for a reward service, the whole address",
     )
     model: str | None = Field(None, max_length=500, description="The endpoint's name of the model")
     registered_model: Id | None = Field(None, description="For kind local: the id of a model of this workspace")
     secret: str | None = Field(
-        None, max_length=1000, description="The key, or what signs; encrypted, and never shown again"
+        None,
+        max_length=1000,
+        description="The key, or the secret that signs requests; it is stored encrypted and never shown again",
     )
     concurrency: int | None = Field(None, ge=1, le=1000, description="Requests in flight at once")
     requests_per_minute: int | None = Field(None, ge=1, le=1_000_000)
@@ -170,7 +172,7 @@ def list_endpoints(
     return page(queries.endpoints(membership.workspace_id, archived=archived), cursor, limit, "-id")
 
 
-@router.post("/endpoints", response={201: EndpointDetail}, summary="Save an endpoint")
+@router.post("/endpoints", response={201: EndpointDetail}, summary="Create an endpoint")
 def create(request: HttpRequest, payload: EndpointIn) -> Status[Endpoint]:
     membership = may_write(require(request))
     fields = payload.model_dump(exclude={"kind"}, exclude_none=True)
@@ -197,7 +199,11 @@ def change(request: HttpRequest, endpoint_id: EndpointId, payload: EndpointChang
     return endpoint
 
 
-@router.post("/endpoints/{int:endpoint_id}/test", response={202: EndpointCheckOut}, summary="Send one tiny request")
+@router.post(
+    "/endpoints/{int:endpoint_id}/test",
+    response={202: EndpointCheckOut},
+    summary="Test an endpoint with one small request",
+)
 def test(request: HttpRequest, endpoint_id: EndpointId) -> Status[EndpointCheck]:
     """Answers at once; follow `GET endpoints/{id}/checks/{check}`."""
     return _start(request, endpoint_id, EndpointCheck.Kind.TEST)
@@ -221,7 +227,11 @@ def check(request: HttpRequest, endpoint_id: EndpointId, check_id: CheckId) -> E
     return access.check_read(require(request), endpoint_id, check_id)
 
 
-@router.get("/endpoints/{int:endpoint_id}/use", response=UseList, summary="Judges that ask it, and what that took")
+@router.get(
+    "/endpoints/{int:endpoint_id}/use",
+    response=UseList,
+    summary="Judges that ask an endpoint, with their tokens and costs",
+)
 def use(request: HttpRequest, endpoint_id: EndpointId, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
     items, following = queries.use(access.endpoint_read(require(request), endpoint_id), cursor, limit)
     return {"items": items, "next": following}

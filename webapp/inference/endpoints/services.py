@@ -106,7 +106,7 @@ def change_endpoint(membership: Membership, endpoint: Endpoint, **fields: Unpack
 def _keep_the_model(endpoint: Endpoint, before: dict[str, Any]) -> None:
     if endpoint.first_used_at is None:
         return
-    reason = "verdicts depend on this model; make another endpoint for another model"
+    reason = "verdicts depend on this model; create another endpoint for another model"
     if endpoint.model != before["model"]:
         raise Invalid("The model of an endpoint cannot change.", {"model": reason})
     if endpoint.registered_model_id != before["registered_model_id"]:

@@ -54,9 +54,9 @@ class StageOut(Schema):
 class PromotionOut(Schema):
     kind: str = Field(description="moved, removed or stage")
     alias: str = Field(description="Empty if a stage was changed")
-    stage: str = Field(description="The new stage; empty if an alias was moved, or the stage was taken away")
+    stage: str = Field(description="The new stage; empty if an alias was moved, or the stage was removed")
     model: int | None = Field(description="Null once the model was removed from the list")
-    model_name: str = Field(description="As it was called at that time")
+    model_name: str = Field(description="The name of the model at that time")
     before: str = Field(description="The model that had the alias before, or the stage before; empty if there was none")
     reason: str
     by: str | None = Field(description="Null once the account was erased")
@@ -83,7 +83,7 @@ def get_alias(request: HttpRequest, name: AliasName) -> dict[str, Any]:
 
 @router.put("/models/aliases/{name}", response=AliasOut, summary="Let an alias point at a model")
 def move_alias(request: HttpRequest, name: AliasName, payload: AliasIn) -> dict[str, Any]:
-    """Makes the alias if there is none. 409 if `expected` is given and it points elsewhere by now."""
+    """Creates the alias if there is none. 409 if `expected` is given and it points elsewhere by now."""
     membership = models.may_write(require(request))
     model = models.model_write(membership, payload.model)
     return _alias(services.move(membership, name, model, reason=payload.reason, expected=payload.expected))
@@ -96,7 +96,7 @@ def remove_alias(request: HttpRequest, name: AliasName) -> Status[None]:
     return Status(204, None)
 
 
-@router.put("/models/{int:model_id}/stage", response=StageOut, summary="Say how far a model has come")
+@router.put("/models/{int:model_id}/stage", response=StageOut, summary="Set the stage of a model")
 def set_stage(request: HttpRequest, model_id: ModelId, payload: StageIn) -> dict[str, Any]:
     membership = require(request)
     model = models.model_write(membership, model_id)

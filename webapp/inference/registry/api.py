@@ -79,14 +79,18 @@ class ModelIn(StrictIn):
     path: str = Field(min_length=1, max_length=500, description="Absolute directory on the server, or hub id")
     description: str = Field("", max_length=20_000)
     base: int | None = Field(
-        None, ge=1, le=2**63 - 1, description="Of a directory with an adapter: the model that it was trained on"
+        None,
+        ge=1,
+        le=2**63 - 1,
+        description="For a directory with an adapter: the model on which the adapter was trained",
     )
     head: Literal["", "lm", "scalar"] = Field(
-        "", description="Of a hub id: lm (writes text, the default) or scalar (scores text). A directory says it itself"
+        "",
+        description="For a hub id: lm (writes text, the default) or scalar (scores text). The files of a directory say it",
     )
 
 
-@router.get("/models", response=ModelList, summary="The models that are offered where one is chosen, newest first")
+@router.get("/models", response=ModelList, summary="Models that are not archived, newest first")
 def list_models(
     request: HttpRequest, cursor: str | None = None, limit: Limit = 50, archived: bool = False
 ) -> dict[str, Any]:
@@ -114,7 +118,7 @@ def change_model(request: HttpRequest, model_id: ModelId, payload: ModelChange) 
     return serializers.model(row)
 
 
-@router.post("/models/{int:model_id}/archive", response=ModelOut, summary="Offer a model no longer; its files stay")
+@router.post("/models/{int:model_id}/archive", response=ModelOut, summary="Archive a model; its files stay")
 def archive_model(request: HttpRequest, model_id: ModelId) -> dict[str, Any]:
     membership = require(request)
     row = access.model_write(membership, model_id)
@@ -122,7 +126,7 @@ def archive_model(request: HttpRequest, model_id: ModelId) -> dict[str, Any]:
     return serializers.model(row)
 
 
-@router.post("/models/{int:model_id}/restore", response=ModelOut, summary="Offer an archived model again")
+@router.post("/models/{int:model_id}/restore", response=ModelOut, summary="Restore an archived model")
 def restore_model(request: HttpRequest, model_id: ModelId) -> dict[str, Any]:
     membership = require(request)
     row = access.model_write(membership, model_id)
@@ -130,9 +134,9 @@ def restore_model(request: HttpRequest, model_id: ModelId) -> dict[str, Any]:
     return serializers.model(row)
 
 
-@router.post("/models/{int:model_id}/trial", response=ModelOut, summary="Try once more whether a model can be trained")
+@router.post("/models/{int:model_id}/trial", response=ModelOut, summary="Try again whether a model can be trained")
 def try_model(request: HttpRequest, model_id: ModelId) -> dict[str, Any]:
-    """If `facts.trial.state` is refused or not_tried: it is taken away, and is there again once a worker has tried the model."""
+    """If `facts.trial.state` is refused or not_tried, the trial is removed until a worker has tried the model again."""
     membership = require(request)
     row = access.model_write(membership, model_id)
     try_again(membership, row)

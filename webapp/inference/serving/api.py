@@ -31,7 +31,7 @@ class GenerateIn(Schema):
     prompt: str | None = Field(None, min_length=1, max_length=100_000)
     messages: list[GenerateMessage] | None = Field(None, min_length=1, max_length=100)
     max_new_tokens: int = Field(256, ge=1, le=4096)
-    temperature: float = Field(0.0, ge=0, le=5, description="0 always takes the likeliest token")
+    temperature: float = Field(0.0, ge=0, le=5, description="0 always takes the most likely token")
     top_p: float = Field(1.0, gt=0, le=1)
     seed: int = Field(0, ge=0, lt=2**31)
     stop: list[Annotated[str, Field(min_length=1, max_length=100)]] = Field([], max_length=8)

@@ -1,4 +1,4 @@
-"""Pages on which people make a judge: the kinds, the editor, and examples for a trial. They need the role researcher."""
+"""Pages on which people create a judge: the kinds, the editor, and examples for a trial. They need the role researcher."""
 
 from typing import Any
 

@@ -46,7 +46,7 @@ def judges(request: HttpRequest, cursor: str | None = None, limit: Limit = 50, a
     return page(queries.judges(membership.workspace_id, archived=archived), cursor, limit)
 
 
-@router.post("/judges", response={201: s.JudgeVersionOut}, summary="Make a judge; answers with its first version")
+@router.post("/judges", response={201: s.JudgeVersionOut}, summary="Create a judge with its first version")
 def create_judge(request: HttpRequest, payload: s.JudgeIn) -> Status[JudgeVersion]:
     membership = access.may_write(require(request))
     endpoint = endpoint_read(membership, payload.endpoint)
@@ -59,7 +59,9 @@ def judge(request: HttpRequest, judge_id: Id) -> Judge:
     return access.judge_read(require(request), judge_id)
 
 
-@router.patch("/judges/{judge_id}", response=s.JudgeOut, summary="Rename, put away, or choose the fixed examples")
+@router.patch(
+    "/judges/{judge_id}", response=s.JudgeOut, summary="Rename or archive a judge, or choose its fixed examples"
+)
 @transaction.atomic  # several services: all of what is asked for, or nothing
 def change_judge(request: HttpRequest, judge_id: Id, payload: s.JudgeChange) -> Judge:
     membership = require(request)
@@ -78,7 +80,7 @@ def versions(request: HttpRequest, judge_id: Id, cursor: str | None = None, limi
     return page(queries.versions(access.judge_read(require(request), judge_id)), cursor, limit)
 
 
-@router.post("/judges/{judge_id}/versions", response={201: s.JudgeVersionOut}, summary="Make the next version")
+@router.post("/judges/{judge_id}/versions", response={201: s.JudgeVersionOut}, summary="Create the next version")
 def new_version(request: HttpRequest, judge_id: Id, payload: s.VersionIn) -> Status[JudgeVersion]:
     """If an earlier version has the same content, the response has that version."""
     membership = require(request)

@@ -57,7 +57,7 @@ def new_version(
     resolved = resolve(spec)
     if resolved.kind != judge.kind:
         raise Invalid(
-            "The kind of a judge cannot change.", {"kind": f"this judge is of kind {judge.kind}; make another judge"}
+            "The kind of a judge cannot change.", {"kind": f"this judge is of kind {judge.kind}; create another judge"}
         )
     usable(endpoint, membership)
     Judge.objects.select_for_update(no_key=True).get(pk=judge.pk)  # two savings at once must not take the same number

@@ -50,7 +50,7 @@ def suggest(request: HttpRequest, project_id: Id, payload: s.SuggestIn) -> Statu
 @router.delete(
     "/projects/{int:project_id}/suggestions",
     response=s.RemovedOut,
-    summary="Stop the judge, and take its suggestions away",
+    summary="Remove a judge's suggestions",
 )
 def remove_suggestions(request: HttpRequest, project_id: Id) -> dict[str, Any]:
     """Records of answers stay. While the judge is being asked: 409, and it is stopped; ask again once it has ended."""

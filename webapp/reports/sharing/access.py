@@ -12,7 +12,7 @@ from . import queries
 
 
 def shared_write(membership: Membership, report_id: int, link_id: int) -> SharedReport:
-    """A link of the report that nobody has withdrawn, or 404."""
+    """A link of the report that nobody has revoked, or 404."""
     found = queries.shared(access.report_write(membership, report_id)).filter(link=link_id).first()
     if found is None:
         raise Http404("no such link of this report")

@@ -1,4 +1,4 @@
-"""Share links of a report over the API, for researchers and owners. Withdrawing is that of all links."""
+"""Share links of a report over the API, for researchers and owners. Revoking is that of all links."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ router = Router(tags=["reports"])
 
 @router.get("/reports/{report_id}/share-links", response=s.ReportShareList, summary="Links that show this report")
 def report_links(request: HttpRequest, report_id: s.Id, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
-    """Links that nobody has withdrawn, newest first."""
+    """Links that nobody has revoked, newest first."""
     membership = require(request)
     found = page(queries.shared(access.report_write(membership, report_id)), cursor, limit)
     return {"items": _told(membership.workspace_id, found.items), "next": found.next}

@@ -46,7 +46,7 @@ def _runs(kind: str, facts: Mapping[str, Any]) -> list[int]:
 
 
 def shared(report: ReportPage) -> "QuerySet[SharedReport]":
-    """The links of a report that nobody has withdrawn, newest first."""
+    """The links of a report that nobody has revoked, newest first."""
     rows = SharedReport.objects.select_related("link__created_by", "version__report")
     return rows.filter(version__report=report, link__withdrawn_at=None).order_by("-id")
 

@@ -1,4 +1,4 @@
-"""Who makes links, sees the list of links and withdraws them, on pages and over the API."""
+"""Who makes links, sees the list of links and revokes them, on pages and over the API."""
 
 from datetime import timedelta
 from urllib.parse import urlsplit
@@ -61,12 +61,10 @@ def test_the_link_is_shown_once_and_stored_as_a_digest(team, allowed, two, as_re
 
 def test_for_ever_has_to_be_chosen(allowed, two, as_researcher):
     form = as_researcher.get(share_url(two)).content.decode()
-    assert (
-        '<option value="30" selected>30 days</option>' in form and '<option value="0">until withdrawn</option>' in form
-    )
+    assert '<option value="30" selected>30 days</option>' in form and '<option value="0">until revoked</option>' in form
     as_researcher.post(share_url(two), {"name": "x", "lasts": "0"})
     assert ShareLink.objects.get().expires_at is None
-    assert "when withdrawn" in as_researcher.get("/settings/share-links").content.decode()
+    assert "when revoked" in as_researcher.get("/settings/share-links").content.decode()
 
 
 def test_the_form_says_what_will_be_seen(allowed, two, as_researcher):
@@ -112,7 +110,7 @@ def test_researchers_and_owners_share_and_nobody_else(team, link, two, who, may)
     if not foreign:
         assert page.get(share_url(two)).status_code == (200 if may else 403)
     refused = 404 if foreign else 403
-    form = page.post(f"/settings/share-links/{link[0].pk}/withdraw", {"sure": "1"}).status_code
+    form = page.post(f"/settings/share-links/{link[0].pk}/revoke", {"sure": "1"}).status_code
     assert form == (302 if may else refused)
     assert script.delete(f"/share-links/{link[0].pk}").status_code == (204 if may else refused)
     assert (ShareLink.objects.get(pk=link[0].pk).withdrawn_at is not None) == may
@@ -148,12 +146,12 @@ def test_only_owners_allow_links(team):
     assert ApiClient(team.outsider).get("/share-links/allowed").json() == {"allowed": False}
 
 
-# ---- withdrawing ----
+# ---- revoking ----
 
 
-def test_withdrawing_asks_stops_the_link_and_lands_where_the_person_was(team, link, as_researcher, client):
-    path, here = f"/settings/share-links/{link[0].pk}/withdraw", "/settings/share-links?cursor=abc"
-    assert b"Withdraw the link" in as_researcher.post(path, {"next": here}).content
+def test_revoking_asks_stops_the_link_and_lands_where_the_person_was(team, link, as_researcher, client):
+    path, here = f"/settings/share-links/{link[0].pk}/revoke", "/settings/share-links?cursor=abc"
+    assert b"Revoke the link" in as_researcher.post(path, {"next": here}).content
     assert client.get(f"/shared/{link[1]}").status_code == 200
     answer = as_researcher.post(path, {"next": here, "sure": "1"})
     assert (answer.status_code, answer["Location"]) == (302, here)
@@ -162,22 +160,22 @@ def test_withdrawing_asks_stops_the_link_and_lands_where_the_person_was(team, li
 
 
 @pytest.mark.parametrize("target", ["https://evil.example", "//evil.example", "evil", ""])
-def test_withdrawing_leads_to_no_other_site(link, as_researcher, target):
-    answer = as_researcher.post(f"/settings/share-links/{link[0].pk}/withdraw", {"next": target, "sure": "1"})
+def test_revoking_leads_to_no_other_site(link, as_researcher, target):
+    answer = as_researcher.post(f"/settings/share-links/{link[0].pk}/revoke", {"next": target, "sure": "1"})
     assert answer["Location"] == "/settings/share-links"
 
 
-def test_withdrawing_twice_is_one_entry_of_the_log(team, link):
+def test_revoking_twice_is_one_entry_of_the_log(team, link):
     script = ApiClient(team.owner)
     assert [script.delete(f"/share-links/{link[0].pk}").status_code for _ in range(2)] == [204, 204]
-    assert actions() == ["share_link.made", "share_link.withdrawn"]
+    assert actions() == ["share_link.made", "share_link.revoked"]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_who_withdraw_at_once_are_one_entry_of_the_log(team, link):
+def test_two_who_revoke_at_once_are_one_entry_of_the_log(team, link):
     who = (team.owner, team.researcher) * 4
-    concurrently(lambda each=each: services.withdraw(each, ShareLink.objects.get(pk=link[0].pk)) for each in who)
-    assert actions() == ["share_link.made", "share_link.withdrawn"]
+    concurrently(lambda each=each: services.revoke(each, ShareLink.objects.get(pk=link[0].pk)) for each in who)
+    assert actions() == ["share_link.made", "share_link.revoked"]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -204,7 +202,7 @@ def test_the_list_says_of_a_link_that_opens_nothing_why(team, link, two, as_owne
     assert ">its runs were deleted<" in standing()
 
 
-def test_the_api_makes_lists_and_withdraws(team, allowed, two, client):
+def test_the_api_makes_lists_and_revokes(team, allowed, two, client):
     script = ApiClient(team.researcher)
     made = script.post("/share-links", {"runs": [run.pk for run in two], "name": "nightly", "days": None}).json()
     assert made["expires_at"] is None and made["created_by"] == "Rosa" and made["run_count"] == 2

@@ -213,10 +213,10 @@ def wrong_in_every_way(team, link, two) -> dict[str, str]:
     """Secrets that open nothing, by the reason."""
     found = {"wrong": "x" * 43, "empty of runs": services.share(team.researcher, two)[1]}
     SharedRun.objects.exclude(link=link[0]).delete()
-    for why in ("withdrawn", "expired"):
+    for why in ("revoked", "expired"):
         row, secret = services.share(team.researcher, two)
         found[why] = secret
-        field = "withdrawn_at" if why == "withdrawn" else "expires_at"
+        field = "withdrawn_at" if why == "revoked" else "expires_at"
         ShareLink.objects.filter(pk=row.pk).update(**{field: timezone.now()})
     return found
 
@@ -240,7 +240,7 @@ def test_a_link_ends_in_the_middle_of_a_session(team, stranger, link):
     assert (
         stranger.get(f"/shared/{link[1]}").status_code == 200 == stranger.get(f"/shared/{link[1]}/compare").status_code
     )
-    services.withdraw(team.owner, link[0])
+    services.revoke(team.owner, link[0])
     answer = stranger.get(f"/shared/{link[1]}/curves?key=eval/score", headers=AS_SCRIPT)
     assert answer.status_code == 404 and "This link shows nothing" in answer.json()["error"]["message"]
     assert opens(link[1]) == [404] * 3

@@ -268,13 +268,13 @@ def test_a_link_ends_with_what_it_rests_on(team, link, end):
     assert opens(link[1]) == [404] * 3
 
 
-def test_a_link_that_is_withdrawn_or_over_opens_nothing(team, link):
+def test_a_link_that_is_revoked_or_over_opens_nothing(team, link):
     ShareLink.objects.update(expires_at=timezone.now() + timedelta(seconds=60))
     assert opens(link[1]) == [200] * 3
     ShareLink.objects.update(expires_at=timezone.now())
     assert opens(link[1]) == [404] * 3
     ShareLink.objects.update(expires_at=None)
-    sharing.withdraw(team.owner, link[0])
+    sharing.revoke(team.owner, link[0])
     assert opens(link[1]) == [404] * 3
 
 

@@ -95,7 +95,7 @@ def test_a_report_that_is_archived_or_shows_too_much_is_not_shared(team, allowed
     assert b"is archived" in as_researcher.post(f"/reports/{report.pk}/share", {"name": "x", "lasts": "7"}).content
 
 
-def test_the_api_shares_lists_changes_and_withdraws(team, allowed, report, client):
+def test_the_api_shares_lists_changes_and_revokes(team, allowed, report, client):
     script, path = ApiClient(team.researcher), f"/reports/{report.pk}/share-links"
     made = script.post(path, {"name": "nightly", "days": None}).json()
     assert (made["shows"], made["page"], made["version"]) == ("report", f"/reports/{report.pk}/versions/1", 1)

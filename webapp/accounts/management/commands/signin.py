@@ -19,7 +19,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("email")
-        parser.add_argument("--new", metavar="WORKSPACE", help="make the account, as the owner of a new workspace")
+        parser.add_argument("--new", metavar="WORKSPACE", help="create the account, as the owner of a new workspace")
 
     def handle(self, *args: Any, email: str, new: str | None, **options: Any) -> None:
         user = User.objects.filter(email=email.strip().lower()).first()

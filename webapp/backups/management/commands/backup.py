@@ -17,7 +17,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "folder", type=where, nargs="?", default=settings.BACKUP_FOLDER, help="or a bucket; default: BACKUP_FOLDER"
+            "folder",
+            type=where,
+            nargs="?",
+            default=settings.BACKUP_FOLDER,
+            help="a folder or a bucket; default: BACKUP_FOLDER",
         )
         parser.add_argument(
             "--key-file",

@@ -14,7 +14,7 @@ from webapp.core.problems import Problem
 
 
 class Command(BaseCommand):
-    help = "Make an installation from a backup, in an empty folder, and compare every row and file"
+    help = "Create an installation from a backup, in an empty folder, and compare every row and file"
     requires_system_checks = []  # there need not be a database yet
 
     def add_arguments(self, parser: CommandParser) -> None:

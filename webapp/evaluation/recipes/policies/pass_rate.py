@@ -25,8 +25,8 @@ class PassRateConfig(SampledConfig):
     temperature: float = knob(
         1.0, "Use the temperature of training, so that the rates are those that training has", ge=0, le=2
     )
-    split: Literal["heldout", "train", ""] = knob("", "Of the dataset; none: all prompts")
-    threshold: float = knob(1.0, "Clipped score from which an answer passes", gt=0, le=1)
+    split: Literal["heldout", "train", ""] = knob("", "Split of the dataset; none: all prompts")
+    threshold: float = knob(1.0, "An answer passes if its clipped score is at least this", gt=0, le=1)
 
 
 def run(context: Context) -> RecipeOutcome:

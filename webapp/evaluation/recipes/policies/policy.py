@@ -26,7 +26,7 @@ class ResponseChoice(Section):
 
     name: str = knob("", "Their name in the report; empty: the run or the origin", max_length=60)
     run: int | None = knob(None, "A run with evaluations", source="runs")
-    step: int | None = knob(None, "Of this step; empty: the newest evaluation", ge=0, lt=2**31)
+    step: int | None = knob(None, "Step of the evaluation; empty: the newest evaluation", ge=0, lt=2**31)
     origin: str = knob(
         "", "Without a run: the responses of the dataset that this model or person wrote", max_length=200
     )
@@ -54,11 +54,13 @@ class PolicyConfig(CorrectedConfig):
         "Compares two models' first responses to each prompt; empty: their scores do",
         source="judges:pairwise,pairwise_rubric",
     )
-    threshold: float = knob(1.0, "Clipped score from which a response counts as a success, for pass@k", gt=0, le=1)
+    threshold: float = knob(
+        1.0, "A response is a success, for pass@k, if its clipped score is at least this", gt=0, le=1
+    )
     embeddings: bool = knob(True, "Also measure how far apart in meaning the responses to a prompt are")
     novelty: bool = knob(
         False,
-        "Also measure how much likelier a run's responses are than before training; loads its weights, for minutes",
+        "Also measure how much more likely a run's responses are than before training; this loads its weights and takes minutes",
     )
     max_prompts: int | None = knob(None, "Only the first prompts; empty: all", unit="prompts", ge=1)
 

@@ -26,14 +26,16 @@ class SampledConfig(RecipeConfig):
     writers: list[Writer] = knob([Writer()], "Models that answer, side by side", min_length=1, max_length=8)
     samples: int = knob(1, "Responses to each prompt", ge=1, le=64)
     max_new_tokens: int = knob(256, "Longest response", unit="tokens", ge=1, le=32_768)
-    temperature: float = knob(0.7, "0 always takes the likeliest token", ge=0, le=2)
+    temperature: float = knob(0.7, "0 always takes the most likely token", ge=0, le=2)
     top_p: float = knob(1.0, "Nucleus: sample from the smallest set of tokens that has this probability", gt=0, le=1)
     stop: list[str] = knob([], "Texts that end a response; models of the registry only", max_length=8, advanced=True)
     seed: int = knob(0, "Seed of sampling; with another seed, endpoints are asked again", ge=0, lt=2**31)
-    split: Literal["heldout", "train", ""] = knob("heldout", "Of the dataset; none: all prompts")
+    split: Literal["heldout", "train", ""] = knob("heldout", "Split of the dataset; none: all prompts")
     max_prompts: int | None = knob(None, "Only the first prompts; empty: all", unit="prompts", ge=1)
     judge: int | None = knob(None, "Decides criteria without a verifier", source="judges:criterion,checklist")
-    threshold: float = knob(1.0, "Clipped score from which a response counts as a success, for pass@k", gt=0, le=1)
+    threshold: float = knob(
+        1.0, "A response is a success, for pass@k, if its clipped score is at least this", gt=0, le=1
+    )
     sampler: Sampler = Sampler()
 
     def problems(self) -> Iterator[FieldProblem]:

@@ -43,12 +43,14 @@ def preview_retention(request: HttpRequest, days: Days = DAYS) -> dict[str, Any]
     return facts | {"kept": kept}
 
 
-@router.get("/runs/{run_id}/keep-checkpoints", response=KeepCheckpoints, summary="Whether it keeps its checkpoints")
+@router.get(
+    "/runs/{run_id}/keep-checkpoints", response=KeepCheckpoints, summary="Whether a run keeps all its checkpoints"
+)
 def keeps_checkpoints(request: HttpRequest, run_id: RunId) -> dict[str, bool]:
     return {"keep": run_of(request, run_id).keep_checkpoints}
 
 
-@router.put("/runs/{run_id}/keep-checkpoints", response=KeepCheckpoints, summary="Let it keep its checkpoints")
+@router.put("/runs/{run_id}/keep-checkpoints", response=KeepCheckpoints, summary="Keep all checkpoints of a run")
 def keep_checkpoints(request: HttpRequest, run_id: RunId, payload: KeepCheckpoints) -> dict[str, bool]:
     """A mark that no rule overrules. The run itself still replaces older checkpoints by newer ones, as `checkpoint.keep` says."""
     membership = require(request)

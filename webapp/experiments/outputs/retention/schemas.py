@@ -11,7 +11,7 @@ from .services import LEAST, MOST
 
 class CheckpointRuleIn(StrictIn):
     on: bool = Field(description="False: no checkpoint is deleted by itself")
-    days: int = Field(DAYS, ge=LEAST, le=MOST, description="After the end of a run")
+    days: int = Field(DAYS, ge=LEAST, le=MOST, description="Days after the end of a run")
 
 
 class CheckpointRuleOut(Schema):
@@ -23,7 +23,7 @@ class CheckpointRuleOut(Schema):
 
 class KeptCheckpoints(Schema):
     checkpoints: int
-    why: str = Field(description="Which ones, in words")
+    why: str = Field(description="The checkpoints that are kept, in words")
 
 
 class CheckpointPreviewOut(Schema):

@@ -10,7 +10,7 @@ from webapp.identity import second_factor
 
 
 class Command(BaseCommand):
-    help = "Delete the second factors of a person. The person then signs in without one and can set up another."
+    help = "Remove the second factors of a person. The person then signs in without one and can set up another."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("email")

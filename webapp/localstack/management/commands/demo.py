@@ -29,7 +29,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--data", action="store_true", help="load only the data and its projects, which need no model"
         )
-        parser.add_argument("--link", action="store_true", help="make only the owner, and print a sign-in link")
+        parser.add_argument("--link", action="store_true", help="create only the owner, and print a sign-in link")
 
     def handle(self, *args: Any, **options: Any) -> None:
         membership = owner()
