@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.accounts.members.queries import members
 from webapp.accounts.models import Membership, Role
 from webapp.accounts.tokens.queries import my_tokens
@@ -96,8 +96,8 @@ def _work(waiting: list[WaitingProject]) -> list[NextStep]:
     if first is None:
         return []
     tasks = first.free + first.held - first.gold
-    parts = [counted(tasks, "tasks")] if tasks or not first.gold else []
-    parts += [counted(first.gold, "gold tasks")] if first.gold else []
+    parts = [with_noun(tasks, "tasks")] if tasks or not first.gold else []
+    parts += [with_noun(first.gold, "gold tasks")] if first.gold else []
     what = f"more than {first.free:,} tasks" if first.more else " and ".join(parts)
     waits = "waits" if what.startswith("1 ") and len(parts) == 1 else "wait"
     text = f"{what} {waits} for you. {KINDS[first.project.kind].text}"
@@ -114,7 +114,7 @@ def _learn(membership: Membership) -> list[NextStep]:
     return [
         NextStep(
             icon="scale",
-            title=f"Train a reward model on {counted(answers, 'answers')}",
+            title=f"Train a reward model on {with_noun(answers, 'answers')}",
             text=f"Publishes what people chose in “{project}” and starts a run on it.",
             href=_at("train_on_answers", project.pk),
             does=True,

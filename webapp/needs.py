@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from trainer.config.alarms import concern
 from trainer.config.alarms import title as alarm_title
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.metrics.claims import PLANS
 from webapp.accounts.models import Membership, Role, Workspace
 from webapp.annotation.models import Comment, Project, Task
@@ -109,7 +109,7 @@ def _failed_runs(failed: QuerySet[Run]) -> list[AttentionItem]:
     if len(rows) > SINGLY:
         href = _table("failed", LATELY)
         text = f"The last is {_named(rows[0])}: {_reason(rows[0])}"
-        return [AttentionItem("bad", f"{counted(failed.count(), 'runs')} failed", text, href, icon="circle-x")]
+        return [AttentionItem("bad", f"{with_noun(failed.count(), 'runs')} failed", text, href, icon="circle-x")]
     return [
         AttentionItem("bad", f"{_named(run)} failed", _reason(run), _where_it_says_why(run), icon="circle-x")
         for run in rows
@@ -127,7 +127,7 @@ def _waiting(rows: QuerySet[Evaluation]) -> list[AttentionItem]:
         text = f"The first is “{found[0].name}”. {_reason(found[0])}"
         return [
             AttentionItem(
-                "info", f"{counted(rows.count(), 'evaluations')} wait", text, reverse("runs_line"), "hourglass"
+                "info", f"{with_noun(rows.count(), 'evaluations')} wait", text, reverse("runs_line"), "hourglass"
             )
         ]
     return [
@@ -142,7 +142,7 @@ def _failed(rows: QuerySet[Any], one: str, many: str, page: str, everything: str
     if len(found) > SINGLY:
         text = f"The last is “{_name(found[0])}”: {_reason(found[0])}"
         return [
-            AttentionItem("bad", f"{counted(rows.count(), many)} failed", text, reverse(everything), icon="circle-x")
+            AttentionItem("bad", f"{with_noun(rows.count(), many)} failed", text, reverse(everything), icon="circle-x")
         ]
     return [
         AttentionItem("bad", f"{one} “{_name(row)}” failed", _reason(row), _at(page, row.pk), icon="circle-x")
@@ -239,7 +239,7 @@ def _blocked(blocked: QuerySet[Run]) -> list[AttentionItem]:
     if len(rows) > SINGLY:
         text = f"The first is {_named(rows[0])}: {_reason(rows[0])}"
         href = f"{reverse('runs')}?{urlencode({'q': 'state:blocked'})}"
-        return [AttentionItem("warn", f"{counted(blocked.count(), 'runs')} are blocked", text, href, "hourglass")]
+        return [AttentionItem("warn", f"{with_noun(blocked.count(), 'runs')} are blocked", text, href, "hourglass")]
     return [
         AttentionItem(
             "warn",
@@ -259,7 +259,7 @@ def _still(running: QuerySet[Run]) -> list[AttentionItem]:
 
 
 def _standing(stall: stalls.Stall) -> AttentionItem:
-    text = f"No step has ended for {counted(int(stall.quiet.total_seconds() // 60), 'minutes')}. Its log says what it does."
+    text = f"No step has ended for {with_noun(int(stall.quiet.total_seconds() // 60), 'minutes')}. Its log says what it does."
     title, href = f"{_named(stall.run)} stands still", _at("run_tab", stall.run.pk, "log")
     return AttentionItem("warn", title, text, href, icon="hourglass")
 
@@ -274,7 +274,7 @@ def _alarms(rows: QuerySet[RunAlarm]) -> list[AttentionItem]:
 
 def _alarm(alarms: Sequence[RunAlarm]) -> AttentionItem:
     newest = alarms[0]
-    more = f", and {counted(len(alarms) - 1, 'more alarms')}" if len(alarms) > 1 else ""
+    more = f", and {with_noun(len(alarms) - 1, 'more alarms')}" if len(alarms) > 1 else ""
     text = f"{alarm_title(newest.signal, newest.subject)}, step {newest.step}{more}."
     title = f"{_named(newest.run)} {concern(newest.signal)}"
     return AttentionItem("warn", title, text, f"{_at('run', newest.run_id)}#alarms", icon="siren")
@@ -287,7 +287,7 @@ def _to_decide(workspace: int) -> list[AttentionItem]:
 
 def _deciding(row: dict[str, Any]) -> AttentionItem:
     what = "to decide" if row["apart"] else "to accept"
-    title = f"{counted(row['apart'] or row['alike'], 'tasks')} of “{row['project__name']}” {what}"
+    title = f"{with_noun(row['apart'] or row['alike'], 'tasks')} of “{row['project__name']}” {what}"
     return AttentionItem(
         "info", title, _apart(row["apart"], row["alike"]), _at("project_review", row["project_id"]), icon="scale"
     )
@@ -297,7 +297,7 @@ def _apart(apart: int, alike: int) -> str:
     if not apart:
         return "People agree on all of them, so you can accept them all at once."
     text = "People disagree there."
-    return f"{text} On {counted(alike, 'more tasks')} they agree." if alike else text
+    return f"{text} On {with_noun(alike, 'more tasks')} they agree." if alike else text
 
 
 def _remarks(rows: QuerySet[Comment]) -> list[AttentionItem]:
@@ -305,7 +305,7 @@ def _remarks(rows: QuerySet[Comment]) -> list[AttentionItem]:
     return [
         AttentionItem(
             "info",
-            f"{counted(row['count'], 'remarks')} on “{row['project__name']}”",
+            f"{with_noun(row['count'], 'remarks')} on “{row['project__name']}”",
             "An annotator noticed something about a task or the guidelines.",
             f"{_at('project_review', row['project_id'])}#remarks",
             icon="message-square",
@@ -319,7 +319,7 @@ def _finished_runs(rows: QuerySet[Run]) -> list[AttentionItem]:
     runs = list(rows.order_by("-ended_at")[: SINGLY + 1])
     if len(runs) > SINGLY:
         text = f"The last is {_named(runs[0])}."
-        title = f"{counted(rows.count(), 'runs')} finished"
+        title = f"{with_noun(rows.count(), 'runs')} finished"
         return [AttentionItem("good", title, text, _table("finished", NEWS), icon="check")]
     return [
         AttentionItem("good", f"{_named(run)} finished", _result(run), _at("run", run.pk), icon="check") for run in runs
@@ -331,7 +331,7 @@ def _finished(rows: QuerySet[Any], one: str, many: str, page: str, everything: s
     found = list(rows[: SINGLY + 1])
     if len(found) > SINGLY:
         text = f"The last is “{_name(found[0])}”."
-        title = f"{counted(rows.count(), many)} finished"
+        title = f"{with_noun(rows.count(), many)} finished"
         return [AttentionItem("good", title, text, reverse(everything), icon="check")]
     return [
         AttentionItem("good", f"{one} “{_name(row)}” finished", _came_of(row), _at(page, row.pk), icon="check")
@@ -343,8 +343,8 @@ def _came_of(row: Evaluation | ImportJob | Sweep) -> str:
     """The result that a person wants to know first, if the row itself has it."""
     if isinstance(row, ImportJob):
         known = "Its content was there already." if row.unchanged else ""
-        return known or (f"{counted(row.rows_done, 'rows')}." if row.rows_done else "")
-    return f"{counted(row.wanted, 'trials')}." if isinstance(row, Sweep) else ""
+        return known or (f"{with_noun(row.rows_done, 'rows')}." if row.rows_done else "")
+    return f"{with_noun(row.wanted, 'trials')}." if isinstance(row, Sweep) else ""
 
 
 def _complete_projects(workspace: int) -> list[AttentionItem]:

@@ -15,7 +15,7 @@ LOW_LINES = """() => [...document.querySelectorAll("body *")].filter((node) => {
 }).map((node) => `the tails of letters are cut: ${node.className}: ${node.textContent.trim()}`)"""
 
 
-def faults(page: Page) -> list[str]:
+def layout_faults(page: Page) -> list[str]:
     """Letters whose lower parts are cut off, and a page that is wider than its window."""
     wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
     return page.evaluate(LOW_LINES) + ["the page scrolls sideways"] * wide
@@ -33,7 +33,7 @@ def on_screens(page: Page, name: str) -> None:
     for scheme, width in screens:
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": width, "height": 900})
-        assert faults(page) == []
+        assert layout_faults(page) == []
         picture(page, f"{name}-{scheme}-{width}", full_page=True)
     page.set_viewport_size({"width": 1280, "height": 900})
 
@@ -44,7 +44,7 @@ def check_look(page: Page) -> None:
         for width in (1280, 390):
             page.emulate_media(color_scheme=scheme)
             page.set_viewport_size({"width": width, "height": 800})
-            assert faults(page) == []
+            assert layout_faults(page) == []
     page.set_viewport_size({"width": 1280, "height": 800})
 
 

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.seed import seed_run
 from tests.trainer.judges.inputs import INPUT
 from tests.webapp.annotation.conftest import make_version as make_pairs
@@ -323,7 +323,7 @@ def judged(team) -> dict[str, int]:
 def violations(page, address: str) -> list[str]:
     """The faults of the page in the theme that the browser asks for."""
     visit(page, address)
-    return [f"{address}: {found}" for found in page.evaluate(LOOK) + faults(page)]
+    return [f"{address}: {found}" for found in page.evaluate(LOOK) + layout_faults(page)]
 
 
 _WITH_AXE: WeakSet[Page] = WeakSet()
@@ -350,7 +350,7 @@ def in_both_themes(page, address: str) -> list[str]:
     theme, other rules are checked only where scripts draw the page again."""
     page.emulate_media(color_scheme="light", reduced_motion="reduce")
     visit(page, address)
-    found = [f"{address}: {each}" for each in page.evaluate(LOOK) + faults(page)]
+    found = [f"{address}: {each}" for each in page.evaluate(LOOK) + layout_faults(page)]
     page.emulate_media(color_scheme="dark", reduced_motion="reduce")
     assert page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
     look = LOOK if page.locator("canvas").count() else COLOURS

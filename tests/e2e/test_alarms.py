@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests import timeouts
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from tests.webapp.experiments.people.test_people import give_rubrics, judged_response
 from webapp.experiments.alarms import services
@@ -30,9 +30,9 @@ def test_an_alarm_comes_while_one_looks_and_is_sent_to_people(open_page, as_rese
     expect(told).to_be_visible(timeout=timeouts.SECONDS * 1000)
     told.press("Enter")
     expect(page.get_by_text("What a brilliant question!").first).to_be_visible()
-    assert faults(page) == []
+    assert layout_faults(page) == []
     page.set_viewport_size({"width": 390, "height": 844})
-    assert faults(page) == []
+    assert layout_faults(page) == []
     page.get_by_role("button", name="Send to annotation").click()
     expect(page.get_by_text("2 responses went to people.")).to_be_visible()
     assert GradedResponse.objects.filter(run=run).count() == 2

@@ -5,7 +5,7 @@ import os
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults, unfold
+from tests.e2e.look import layout_faults, unfold
 from tests.webapp.experiments.conftest import VERIFIER, make_version
 from trainer.contracts import Criterion, Example, Message, Rubric
 from webapp.datasets import probe_services
@@ -64,7 +64,7 @@ def test_stages_and_hints_say_on_the_form_what_the_data_lacks(open_page, as_rese
     expect(
         page.get_by_text("no training prompt has the tag 'cod'; the tags of the data are code (3), logic (3)").first
     ).to_be_visible()
-    assert faults(page) == []
+    assert layout_faults(page) == []
     look(page, "stages-form")
 
 
@@ -95,7 +95,7 @@ def test_a_hint_says_on_the_form_what_is_unknown_and_what_happens_instead(open_p
             "(hint.unknown); the other 2 were always solved, so a hint can teach nothing there"
         ]
     )
-    assert faults(page) == []
+    assert layout_faults(page) == []
     look(page, "hint-form")
 
 
@@ -106,7 +106,7 @@ def test_pass_rates_are_written_into_the_next_version(open_page, as_researcher, 
     page = open_page(as_researcher)
     page.goto(f"/datasets/{version.dataset_id}/versions/{version.number}/pass-rates")
     page.get_by_label("Together with the answers of").select_option(index=1)
-    assert faults(page) == []
+    assert layout_faults(page) == []
     look(page, "rates")
     page.get_by_role("button", name="Create a version with these pass rates").click()
     page.wait_for_url("**/versions/2")
@@ -122,5 +122,5 @@ def test_pass_rates_are_written_into_the_next_version(open_page, as_researcher, 
     page.locator("form", has=page.get_by_label("At most")).get_by_role("button", name="Look").click()
     expect(page.get_by_text("At most: must be from 1 to 1,000,000.")).to_be_visible()
     expect(page.get_by_label("At most")).to_have_value("many")
-    assert faults(page) == []
+    assert layout_faults(page) == []
     look(page, "curate")

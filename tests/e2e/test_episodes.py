@@ -5,7 +5,7 @@ import os
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from tests.webapp.annotation.answers import annotators, answer, make_project
 from webapp.annotation.models import Task
@@ -53,7 +53,7 @@ def test_a_group_is_sent_and_the_page_says_what_people_answered(open_page, as_re
     page.goto(f"/runs/{sampled.id}/rollouts?step=70")
     page.get_by_role("link", name="Send this group to annotation").first.click()
     page.get_by_label("pairwise project").check()
-    assert faults(page) == []
+    assert layout_faults(page) == []
     look(page, "annotate")
     page.get_by_role("button", name="Send", exact=True).click()
     expect(page.get_by_text("1 example went to pairwise project.")).to_be_visible()
@@ -64,7 +64,7 @@ def test_a_group_is_sent_and_the_page_says_what_people_answered(open_page, as_re
     page.reload()
     expect(page.locator(".sent").first).to_contain_text("1 of 2 answered")
     expect(page.locator(".sent").first).to_contain_text("response-3 is better")
-    assert faults(page) == []
+    assert layout_faults(page) == []
     look(page, "sent")
 
 
@@ -87,7 +87,7 @@ def test_an_episode_is_walked_opened_and_searched(open_page, as_researcher, samp
     page.locator('[data-turn="198"] > .turn-head').focus()
     page.keyboard.press("n")
     expect(page.locator('[data-turn="199"] > .turn-head')).to_be_focused()
-    assert faults(page) == []
+    assert layout_faults(page) == []
     look(page, "episode")
     page.get_by_label("Number of a turn").fill("241")
     page.keyboard.press("Enter")
@@ -103,7 +103,7 @@ def test_an_episode_is_walked_opened_and_searched(open_page, as_researcher, samp
     page.reload()  # the address holds the turn and how its text is shown
     page.locator('[data-turn="240"] > .turn-head').click()
     expect(said.locator("strong")).to_have_text("nothing")
-    assert faults(page) == []
+    assert layout_faults(page) == []
 
 
 def test_the_page_holds_a_bounded_number_of_turns(open_page, as_researcher, sampled, process):

@@ -5,7 +5,7 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.shared import SHARED, needs_shared
 from trainer.contracts import Example, Message, Preference, Response
 from webapp.annotation.models import Project
@@ -70,7 +70,7 @@ def test_from_recorded_verdicts_to_tasks_for_people(open_page, eager, as_researc
 
     page.locator(".estimates td.estimate a").nth(5).click()  # order consistency leads to the cases that lower it
     expect(page.locator(".chip[aria-current]", has_text="inconsistent")).to_be_visible()
-    assert not faults(page)
+    assert not layout_faults(page)
     page.locator(".cases-table tbody a").first.click()
     expect(page.get_by_role("heading", name="Response A")).to_be_visible()
     expect(page.get_by_role("heading", name="Response B")).to_be_visible()

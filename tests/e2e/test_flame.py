@@ -6,7 +6,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.test_health import spent
 from tests.e2e.test_run_page import run  # noqa: F401  the fixture
 
@@ -109,7 +109,7 @@ def test_a_column_opens_its_step_and_the_arrow_keys_walk_through_its_spans(open_
     expect(flame).to_contain_text("Nothing is kept of this step. There are spans of steps 2 to 4.")
     picture.focus()
     page.set_viewport_size({"width": 390, "height": 844})
-    assert faults(page) == []
+    assert layout_faults(page) == []
     flame.get_by_role("button", name="Close").click()
     expect(flame).to_be_hidden()
     expect(strip.locator("g.is-chosen")).to_have_count(0)
@@ -169,4 +169,4 @@ def test_a_run_without_spans_says_so(open_page, as_researcher, run, process):  #
     health = page.get_by_role("region", name="Time and machine")
     health.locator(".health-strip").click()
     expect(health.locator(".flame")).to_contain_text("This run has recorded no spans")
-    assert faults(page) == []
+    assert layout_faults(page) == []

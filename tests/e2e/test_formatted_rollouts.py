@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults, on_screens
+from tests.e2e.look import layout_faults, on_screens
 from tests.e2e.test_accessibility import AXE, LOOK
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 
@@ -65,4 +65,4 @@ def test_texts_are_shown_formatted_and_as_they_were_written(open_page, as_resear
     page.get_by_role("button", name="Formatted").click()
     expect(first).to_contain_text("```python")
     expect(page).not_to_have_url(re.compile("formatted"))
-    assert faults(page) == []
+    assert layout_faults(page) == []

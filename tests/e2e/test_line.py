@@ -4,7 +4,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults, picture
+from tests.e2e.look import layout_faults, picture
 from tests.e2e.test_accessibility import LOOK, bring_axe
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from webapp.evaluation.launch import services as evaluating
@@ -45,7 +45,7 @@ def test_the_line_moves_and_a_raised_run_comes_first(open_page, as_researcher, s
         for width in (1280, 390):
             page.emulate_media(color_scheme=scheme)
             page.set_viewport_size({"width": width, "height": 800})
-            assert faults(page) == []
+            assert layout_faults(page) == []
     link = waiting.get_by_role("link", name="three")
     link.focus()
     Run.objects.filter(id=other.id).update(state="stopped")
@@ -55,7 +55,7 @@ def test_the_line_moves_and_a_raised_run_comes_first(open_page, as_researcher, s
     expect(page.get_by_text("Priority:")).to_be_visible()
     page.get_by_role("button", name="Lower the priority of three").click()
     expect(page.get_by_role("button", name="Raise the priority of three")).to_be_visible()
-    assert faults(page) == [] and Run.objects.get(id=second.id).priority == 0
+    assert layout_faults(page) == [] and Run.objects.get(id=second.id).priority == 0
 
 
 def test_an_evaluation_in_the_line_says_so_on_every_page(open_page, as_researcher, settings, team, run):  # noqa: F811
@@ -83,7 +83,7 @@ def test_an_evaluation_in_the_line_says_so_on_every_page(open_page, as_researche
                 page.goto(address)
                 expect(page.get_by_text(why).first).to_be_visible()
                 picture(page, f"{name}-{scheme}-{width}", full_page=True)
-                assert faults(page) == []
+                assert layout_faults(page) == []
             page.set_viewport_size({"width": 1280, "height": 900})
             assert page.evaluate(LOOK) == []
     page.goto("/experiments/line")

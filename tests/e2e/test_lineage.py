@@ -5,7 +5,7 @@ import os
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.look import check_look, faults
+from tests.e2e.look import check_look, layout_faults
 from tests.webapp.lineage.test_lineage import World
 
 pytestmark = pytest.mark.browser
@@ -25,7 +25,7 @@ def test_from_a_version_to_what_was_made_of_it_and_back_to_the_people(open_page,
         for width in (1280, 390):
             page.emulate_media(color_scheme=scheme)
             page.set_viewport_size({"width": width, "height": 900})
-            assert faults(page) == [], (scheme, width)
+            assert layout_faults(page) == [], (scheme, width)
     page.set_viewport_size({"width": 1280, "height": 900})
     runs.get_by_role("link", name="Show its lineage: e: run 2").focus()
     page.keyboard.press("Enter")

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.webapp.experiments.conftest import make_version
 from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launch
@@ -66,7 +66,7 @@ def test_a_thousand_metrics_are_drawn_as_they_come_into_view(open_page, as_resea
     assert before < len(asked) < 15
     assert page.evaluate("document.documentElement.scrollHeight") == height
     look(page, "metrics-end")
-    assert not faults(page)
+    assert not layout_faults(page)
 
 
 def test_curves_in_view_are_asked_for_before_all_others(open_page, as_researcher, run):

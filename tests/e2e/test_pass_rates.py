@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from trainer.contracts import Example
 from webapp.datasets import probe_services
 from webapp.datasets.curation import runner
@@ -34,7 +34,7 @@ def test_the_map_leads_to_the_learnable_prompts_and_to_a_version_of_them(open_pa
     page.locator(".tabs .tab", has_text="Pass rates").click()
     expect(page.locator('[data-reach="learnable"]')).to_contain_text("28")
     expect(page.locator('[data-reach="unknown"]')).to_contain_text("2")
-    assert not faults(page)
+    assert not layout_faults(page)
     page.locator('[data-reach="learnable"]').click()
     expect(page.locator(".chosen")).to_contain_text("28 examples")
     expect(page.locator(".chosen")).to_contain_text("pass rates of smollm2-135m-instruct, 8 answers")

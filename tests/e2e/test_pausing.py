@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from webapp.experiments.models import Run
 
@@ -29,7 +29,7 @@ def test_one_pauses_it_and_another_resumes_it(open_page, as_researcher, as_owner
         for width in (1280, 390):
             owner.emulate_media(color_scheme=scheme)
             owner.set_viewport_size({"width": width, "height": 800})
-            assert faults(owner) == []
+            assert layout_faults(owner) == []
     owner.get_by_role("button", name="Resume").press("Enter")
     expect(rosa.locator("[data-bind=state]").first).to_have_text("Queued")
     assert Run.objects.get(id=run.id).attempt == 2

@@ -5,7 +5,7 @@ import os
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults, unfold
+from tests.e2e.look import layout_faults, unfold
 from tests.e2e.test_run_page import step_events
 from tests.webapp.experiments.conftest import make_version
 from trainer.contracts import Preference, Response
@@ -65,10 +65,10 @@ def test_phases_are_drawn_behind_the_curves_as_they_come(open_page, as_researche
     page.locator("#chart-reward-mean canvas").wait_for()
     phase_is_drawn(page, "chart-reward-mean")
     expect(page.locator("#chart-phase-number")).to_have_count(0)  # it has no chart
-    assert faults(page) == []
+    assert layout_faults(page) == []
     look(page, "phases")
     page.set_viewport_size({"width": 390, "height": 844})
-    assert faults(page) == []
+    assert layout_faults(page) == []
     look(page, "phases-phone")
     trainer.post(trainer.event("state", 6, state="finished"))
     expect(rows.nth(2)).to_contain_text(
@@ -88,7 +88,7 @@ def test_the_form_shows_the_phases_beforehand(open_page, as_researcher, run):
     step.press("Tab")
     expect(rows.nth(1)).to_contain_text("temperature 1.2 step 40")
     expect(page.get_by_text("the run ends after step 20, so this phase would never begin")).to_be_visible()
-    assert faults(page) == []
+    assert layout_faults(page) == []
     look(page, "phases-form")
 
 
@@ -110,7 +110,7 @@ def comparing(server, team):
 def in_both(page, name: str) -> None:
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
-        assert faults(page) == []
+        assert layout_faults(page) == []
         look(page, f"{name}-{scheme}")
 
 

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from webapp.inference.models import ModelAlias, RegisteredModel
 from webapp.inference.promotion import services
 
@@ -29,7 +29,7 @@ def test_an_alias_is_given_moved_and_removed(open_page, as_researcher, team, mod
     page.get_by_role("link", name="Give it an alias").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("list", name="Aliases now")).to_contain_text("points at base")
-    assert faults(page) == []
+    assert layout_faults(page) == []
     page.get_by_role("combobox", name="Alias").fill("@champion")
     page.get_by_label("Reason").fill("0.04 better on the held-out audit")
     page.keyboard.press("Tab")
@@ -45,7 +45,7 @@ def test_an_alias_is_given_moved_and_removed(open_page, as_researcher, team, mod
             for width in (1280, 390):
                 page.emulate_media(color_scheme=scheme)
                 page.set_viewport_size({"width": width, "height": 900})
-                assert faults(page) == [], (address, scheme, width)
+                assert layout_faults(page) == [], (address, scheme, width)
     page.set_viewport_size({"width": 1280, "height": 900})
     page.get_by_role("button", name="Remove @champion").click()
     page.get_by_role("button", name="Remove it").click()

@@ -5,7 +5,7 @@ import os
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.seed import seed_run
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 
@@ -99,6 +99,6 @@ def test_how_it_looks(open_page, as_researcher, run, theme):  # noqa: F811
         page.set_viewport_size(size)
         page.goto(f"/runs/{run.id}/prompt?key=demo-001")
         page.locator("#right .response").wait_for()
-        assert faults(page) == []
+        assert layout_faults(page) == []
         if folder := os.environ.get("TOUCHSTONE_LOOK"):
             page.screenshot(path=f"{folder}/prompt-{name}-{theme}.png", full_page=True)

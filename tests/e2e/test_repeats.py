@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults, picture
+from tests.e2e.look import layout_faults, picture
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from webapp.experiments.models import RunRepeat
 
@@ -31,7 +31,7 @@ def test_a_run_is_repeated_paused_and_kept_so_after_a_question(open_page, as_res
         for width in (1280, 390):
             page.emulate_media(color_scheme=scheme)
             page.set_viewport_size({"width": width, "height": 900})
-            assert faults(page) == []
+            assert layout_faults(page) == []
             picture(page, f"repeats-{scheme}-{width}", full_page=True)
     page.get_by_role("button", name="Pause repeats of").click()
     expect(table).to_contain_text("Paused")

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.seed import seed_run
 from tests.e2e.test_accessibility import AXE, LOOK
 from tests.e2e.test_runs_table import photograph
@@ -82,7 +82,7 @@ def report(team, lab) -> ReportPage:
 def test_a_report_is_begun_from_a_comparison_and_a_wrong_line_is_told_in_its_place(open_page, as_researcher, lab):
     page = open_page(as_researcher)
     page.goto("/reports")
-    assert faults(page) == []
+    assert layout_faults(page) == []
     photograph(page, "reports-none")
     page.goto(f"/runs/compare?ids={lab[0].pk},{lab[2].pk}")
     page.get_by_role("link", name="Begin a report").click()
@@ -124,13 +124,13 @@ def test_charts_are_drawn_with_bands_and_a_run_that_is_not_there_is_named(open_p
     expect(page.get_by_text("band: 95% interval of the mean over seeds (Student's t)")).to_have_count(1)
     expect(page.locator(".katex")).to_be_visible()
     expect(page.get_by_role("link", name="Edit")).to_have_count(0)
-    assert faults(page) == []
+    assert layout_faults(page) == []
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme, reduced_motion="reduce")
         photograph(page, f"report-{theme}")
     page.set_viewport_size({"width": 390, "height": 844})
     photograph(page, "report-phone")
-    assert faults(page) == []
+    assert layout_faults(page) == []
     page.evaluate(AXE.read_text())
     assert page.evaluate(LOOK) == []
 
@@ -159,7 +159,7 @@ def test_the_second_of_two_tabs_is_told_and_saves_on_top(open_page, as_researche
     photograph(second, "report-meanwhile")
     second.set_viewport_size({"width": 390, "height": 844})
     photograph(second, "report-meanwhile-phone")
-    assert faults(second) == []
+    assert layout_faults(second) == []
     second.get_by_role("button", name="Save as version 3").click()
     expect(second.get_by_text("Written in the other tab.")).to_be_visible()
 
@@ -199,7 +199,7 @@ def test_a_report_is_taken_along_as_one_file_and_printed_on_light_paper(open_pag
     photograph(page, "report-file")
     page.set_viewport_size({"width": 390, "height": 844})
     photograph(page, "report-file-phone")
-    assert faults(page) == []
+    assert layout_faults(page) == []
 
 
 def test_an_older_version_is_looked_at_and_restored(open_page, as_researcher, team, report):
@@ -207,7 +207,7 @@ def test_an_older_version_is_looked_at_and_restored(open_page, as_researcher, te
     page = open_page(as_researcher)
     page.goto(f"/reports/{report.pk}/versions")
     photograph(page, "report-history")
-    assert faults(page) == []
+    assert layout_faults(page) == []
     page.locator("summary", has_text="v1").click()
     page.get_by_role("button", name="Restore version 1").click()
     expect(page.get_by_text("Then the run that is under way:")).to_be_visible()

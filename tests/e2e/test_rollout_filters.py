@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.seed import seed_run
 from tests.webapp.experiments.conftest import make_version
 from webapp.experiments.launch import checks, services
@@ -39,7 +39,7 @@ def test_what_is_filled_in_counts(open_page, as_researcher, run):
     expect(page.get_by_role("button", name="Create the dataset of 2 responses")).to_be_visible()
     page.set_viewport_size({"width": 390, "height": 844})
     wide = page.locator(".sift").evaluate("node => node.scrollWidth > node.parentElement.clientWidth")
-    assert not wide and faults(page) == []
+    assert not wide and layout_faults(page) == []
     least.fill("much")
     page.get_by_role("button", name="Count again").click()
     expect(least).to_have_accessible_description("Must be a number, or empty.")

@@ -5,7 +5,7 @@ import random
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.seed import content
 from tests.e2e.test_run_page import look, run, step_events  # noqa: F401 - a fixture
 from webapp.experiments.models import Rollout
@@ -44,7 +44,7 @@ def test_words_are_found_in_the_whole_run_and_each_response_says_where_it_has_th
     )
     expect(page.locator(".passages mark")).to_have_text(["castle", "Tagus"])
     look(page, "search")
-    assert not faults(page)
+    assert not layout_faults(page)
     page.reload()  # the address holds the search
     expect(page.locator(".response")).to_have_count(1)
     search.fill("to")
@@ -89,7 +89,7 @@ def test_a_search_says_how_many_rollouts_are_not_indexed_yet(
     expect(told).to_be_visible()
     expect(told).to_contain_text(f"{indexed} are indexed so far")
     look(page, "search-waiting")
-    assert not faults(page)
+    assert not layout_faults(page)
     indexing.index(run.pk)
     page.reload()
     page.locator(".response").first.wait_for()
@@ -113,4 +113,4 @@ def test_a_word_in_turns_that_lie_apart_leads_to_them(open_page, as_researcher, 
     page.get_by_role("link", name="find “lantern”").click()
     expect(page.locator("#episode-told")).to_have_text("1 of 1")
     expect(page.get_by_text("A rusty lantern hangs here.").first).to_be_visible()
-    assert not faults(page)
+    assert not layout_faults(page)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.test_accessibility import AXE, LOOK
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from tests.timeouts import SECONDS
@@ -185,7 +185,7 @@ def test_how_it_looks(open_page, as_researcher, filled, process, theme, width):
     trainer.post(trainer.event("rollouts", 70, rollouts=[rollout(filled, 70, 0, 0).content]))
     page.get_by_role("button", name="1 new step").wait_for()
     page.evaluate(AXE.read_text())
-    assert faults(page) == []
+    assert layout_faults(page) == []
     if width > 400:
         assert page.evaluate(LOOK) == []
     if folder := os.environ.get("TOUCHSTONE_LOOK"):

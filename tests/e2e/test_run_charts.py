@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.team import browser
 from tests.webapp.experiments.conftest import make_version
 from webapp.experiments.charts import formulas
@@ -240,7 +240,7 @@ def test_a_chart_of_expressions_is_made_grows_is_changed_and_comes_back_after_it
     page.reload()
     expect(chart.locator("canvas")).to_be_visible()
     page.set_viewport_size({"width": 390, "height": 844})
-    assert faults(page) == []
+    assert layout_faults(page) == []
     look(page, "custom-chart-phone")
 
 
@@ -395,7 +395,7 @@ def test_what_happened_in_the_run_is_marked_over_the_charts(open_page, as_resear
     page.get_by_role("button", name="Reset zoom").click()
     expect(marks).to_have_count(3)
     page.set_viewport_size({"width": 390, "height": 844})
-    assert faults(page) == []
+    assert layout_faults(page) == []
     look(page, "marks-phone")
 
 
@@ -441,7 +441,7 @@ def test_a_chart_fills_the_window_and_goes_back_into_its_place(open_page, as_res
     page.set_viewport_size({"width": 390, "height": 844})
     button.click()
     expect(button).to_have_attribute("aria-expanded", "true")
-    assert faults(page) == []
+    assert layout_faults(page) == []
     button.click()
     expect(button).to_have_attribute("aria-expanded", "false")
 
@@ -475,7 +475,7 @@ def test_a_vertical_range_is_set_by_hand_and_the_address_holds_it(open_page, as_
     expect(high).to_have_value("2.5")
     expect(chart.locator(".chart-lacking")).to_have_text("Not shown: 1 above")
     assert scale(chart) == [-1, 2.5]
-    assert faults(page) == []
+    assert layout_faults(page) == []
     chart.get_by_role("button", name="Automatic").click()
     expect(low).to_be_hidden()
     expect(chart.get_by_label("Download or change Reward")).to_be_focused()
@@ -497,7 +497,7 @@ def test_a_custom_chart_has_a_vertical_range_for_everybody(open_page, as_researc
     expect(dialog.get_by_label("to", exact=True)).to_be_focused()
     dialog.get_by_label("from", exact=True).fill("-1")
     look(page, "chart-dialog-range")
-    assert faults(page) == []
+    assert layout_faults(page) == []
     dialog.get_by_role("button", name="Save").click()
 
     def chart(on):
@@ -570,7 +570,7 @@ def test_the_arrow_keys_move_the_cursor_and_the_values_are_told(open_page, as_re
     look(page, "cursor-by-keyboard")
     walk.press("PageUp")
     expect(tip).to_contain_text("step 12")
-    assert faults(page) == []
+    assert layout_faults(page) == []
     walk.press("Escape")
     expect(tip).to_be_hidden()
     walk.press("ArrowLeft")

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.browser
@@ -58,4 +58,4 @@ def test_the_history_goes_on_while_it_is_looked_at(open_page, as_researcher, pro
         for width in (1280, 390):
             page.emulate_media(color_scheme=scheme)
             page.set_viewport_size({"width": width, "height": 800})
-            assert faults(page) == []
+            assert layout_faults(page) == []

@@ -11,7 +11,7 @@ import pytest
 from django.contrib.sessions.models import Session
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.seed import PROMPTS, content, seed_run
 from tests.team import browser
 from tests.webapp.experiments.conftest import make_version
@@ -244,7 +244,7 @@ def test_the_first_chart_is_in_sight_before_anybody_scrolls(open_page, as_resear
     expect(page.locator("#charts canvas").first).to_be_attached()
     expect(page.get_by_role("region", name="Time and machine")).to_contain_text("Steps 1 to 40")
     assert page.locator("#charts .chart").first.bounding_box()["y"] <= 730
-    assert faults(page) == []
+    assert layout_faults(page) == []
     look(page, "run-head")
 
 
@@ -334,7 +334,7 @@ def test_a_response_in_several_turns_tells_who_wrote_what(open_page, as_research
         expect(first.locator(".said.is-env .by-env")).to_have_count(6)
         expect(page.locator("#tint-legend")).to_contain_text("by the environment: read, not learnt")
     look(page, "turns-tinted")
-    assert not faults(page)
+    assert not layout_faults(page)
 
 
 def look(page, name: str) -> None:
@@ -430,7 +430,7 @@ def test_keys_of_the_config_are_read_on_a_phone(open_page, as_researcher, run):
     )
     heights = page.locator(".config-table code").evaluate_all(tall)
     assert len(heights) > 50 and max(heights) < 10, "broken after dots and underscores, never letter by letter"
-    assert faults(page) == []
+    assert layout_faults(page) == []
 
 
 def test_a_curve_stays_small_however_long_the_run(open_page, as_researcher, run):

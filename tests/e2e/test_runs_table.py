@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.seed import seed_run
 from tests.e2e.test_accessibility import AXE, LOOK, in_both_themes
 from tests.webapp.experiments.conftest import make_version
@@ -61,7 +61,7 @@ def photograph(page, name: str) -> None:
 def test_a_query_is_completed_and_what_is_wrong_is_marked(open_page, as_researcher, runs):
     page = open_page(as_researcher)
     page.goto("/experiments")
-    assert faults(page) == []
+    assert layout_faults(page) == []
     photograph(page, "runs")
     page.keyboard.press("/")
     query = page.get_by_role("combobox", name="Query")
@@ -208,7 +208,7 @@ def test_runs_are_compared_over_their_seeds(open_page, as_researcher, runs):
     expect(rows.nth(0).get_by_role("button", name="Clear baseline")).to_be_visible()
     expect(page.get_by_role("columnheader", name="against the baseline").first).to_be_visible()
     expect(rows.nth(0).locator(".against").first).to_have_text("baseline")
-    assert faults(page) == []
+    assert layout_faults(page) == []
     photograph(page, "compare")
     sideways = page.locator("#compare-finals").evaluate("node => node.scrollWidth - node.clientWidth")
     assert sideways <= 0, "a baseline makes the table wider than its place"
@@ -253,7 +253,7 @@ def test_a_long_name_leaves_room_for_the_columns_beside_it(open_page, as_researc
         expect(name).to_have_attribute("title", "a-run-with-a-name-of-one-word-" + "x" * 90)
         for width in (1280, 390):
             page.set_viewport_size({"width": width, "height": 800})
-            assert faults(page) == [], (address, width)
+            assert layout_faults(page) == [], (address, width)
         page.set_viewport_size({"width": 1280, "height": 800})
 
 
@@ -272,7 +272,7 @@ def test_a_comparison_says_that_it_reads_and_shows_all_at_once(open_page, as_res
     head = config.get_by_role("columnheader", name="a-run-with-a-name")
     assert head.locator(".run-head").bounding_box()["width"] <= 14 * 16
     assert config.get_by_role("rowheader", name="optim.lr").bounding_box()["height"] < 48, "a path stays in one line"
-    assert faults(page) == []
+    assert layout_faults(page) == []
 
 
 def first_column(page, chart) -> str:
@@ -344,7 +344,7 @@ def test_the_prompts_on_which_two_runs_differ_most_lead_to_their_responses(open_
     expect(rows.first).to_contain_text("+0.700")
     expect(rows.nth(1)).to_contain_text("−0.100")
     page.evaluate(AXE.read_text())
-    assert page.evaluate(LOOK) == [] and faults(page) == []
+    assert page.evaluate(LOOK) == [] and layout_faults(page) == []
     photograph(page, "compare-prompts")
     page.locator("#prompts-second").select_option(str(runs[1].pk))
     expect(page.locator("#prompts-told")).to_have_text(f"{runs[1]} has no evaluation with responses yet.")
@@ -376,7 +376,7 @@ def test_many_are_paused_and_resumed(open_page, as_researcher, runs):
     expect(page.get_by_text("Resumed 2 runs")).to_be_visible()
     assert Run.objects.filter(state="queued").count() == 2
     page.set_viewport_size({"width": 390, "height": 800})
-    assert faults(page) == []
+    assert layout_faults(page) == []
 
 
 NEWEST = """() => {
@@ -423,7 +423,7 @@ def test_the_band_of_a_mean_over_seeds_is_its_interval_or_the_seeds(open_page, a
     assert page.evaluate(NEWEST) == pytest.approx([middle, low, high], rel=1e-4)  # the answer has six digits
     assert page.evaluate(AXIS) == pytest.approx(tall), "the axis follows the seeds, whatever the band is"
     photograph(page, "compare-band-range")
-    assert faults(page) == []
+    assert layout_faults(page) == []
     page.get_by_label("Fold seeds").uncheck()
     expect(band).to_be_hidden()
     page.goto(report.evaluate("(link) => link.href"))
@@ -462,7 +462,7 @@ def test_runs_are_grouped_and_unfold(open_page, as_researcher, runs):
     expect(inside).to_have_count(2)
     expect(unfold).to_have_attribute("aria-expanded", "true")
     page.evaluate(AXE.read_text())
-    assert page.evaluate(LOOK) == [] and faults(page) == []
+    assert page.evaluate(LOOK) == [] and layout_faults(page) == []
     photograph(page, "runs-groups")
     groups.first.get_by_role("checkbox").check()
     inside.first.get_by_role("checkbox").check()

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from webapp.experiments.lifecycle import utc_times
 from webapp.experiments.models import MetricPoint, Run
@@ -19,7 +19,7 @@ def is_well(page):
     for scheme, width in LOOKS:
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": width, "height": 800})
-        assert faults(page) == []
+        assert layout_faults(page) == []
 
 
 def test_a_run_that_waits_is_put_off_and_let_go_again(open_page, as_researcher, run):  # noqa: F811

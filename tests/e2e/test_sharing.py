@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Page, expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.test_accessibility import AXE, LOOK
 from tests.e2e.test_runs_table import photograph, pytestmark, runs  # noqa: F401 - a fixture and the mark
 from tests.timeouts import SECONDS
@@ -19,7 +19,7 @@ def refusals(page: Page) -> list[str]:
     found = []
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        found += [f"{scheme}: {each}" for each in page.evaluate(LOOK) + faults(page)]
+        found += [f"{scheme}: {each}" for each in page.evaluate(LOOK) + layout_faults(page)]
     return found
 
 

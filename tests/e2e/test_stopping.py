@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from webapp.experiments.models import Run
 
@@ -27,7 +27,7 @@ def test_one_asks_it_to_stop_and_another_ends_it_at_once(open_page, as_researche
         for width in (1280, 390):
             owner.emulate_media(color_scheme=scheme)
             owner.set_viewport_size({"width": width, "height": 800})
-            assert faults(owner) == []
+            assert layout_faults(owner) == []
     owner.get_by_role("dialog").get_by_role("button", name="Stop at once").press("Enter")
     expect(rosa.get_by_text("asked it to stop at once")).to_be_visible()
     assert Run.objects.get(id=run.id).stop_by is not None

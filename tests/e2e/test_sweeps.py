@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.seed import seed_run
 from tests.e2e.test_accessibility import AXE, LOOK
 from tests.e2e.test_runs_table import photograph
@@ -53,7 +53,7 @@ def come_to(sweep: Sweep, worth) -> None:
 def test_a_sweep_is_made_from_a_run_and_what_is_wrong_stands_at_its_field(open_page, as_researcher, run):
     page = open_page(as_researcher)
     page.goto("/experiments/sweeps")
-    assert faults(page) == []
+    assert layout_faults(page) == []
     photograph(page, "sweeps-none")
     page.goto(f"/runs/{run.pk}")
     page.get_by_label("More", exact=True).click()
@@ -65,7 +65,7 @@ def test_a_sweep_is_made_from_a_run_and_what_is_wrong_stands_at_its_field(open_p
     values.fill("1e-4, 3e-4, -1")
     values.press("Enter")
     expect(page.locator("#h-values-0")).to_contain_text("-1")
-    assert faults(page) == []
+    assert layout_faults(page) == []
     photograph(page, "sweep-form-problem")
     values.fill("1e-5 to 1e-3")
     values.press("Enter")
@@ -80,7 +80,7 @@ def test_a_sweep_is_made_from_a_run_and_what_is_wrong_stands_at_its_field(open_p
     expect(page.locator("#h-together")).to_contain_text("share a process")
     page.evaluate(AXE.read_text())
     assert page.evaluate(LOOK) == []
-    assert faults(page) == []
+    assert layout_faults(page) == []
     photograph(page, "sweep-form")
     page.get_by_role("button", name="Launch sweep").click()
     expect(page.get_by_role("heading", name="No trial yet")).to_be_visible()
@@ -150,7 +150,7 @@ def test_trials_are_compared_by_mean_and_interval_and_more_are_added(open_page, 
     expect(page.locator("#contour-table tbody tr")).to_have_count(10)
     page.evaluate(AXE.read_text())
     assert page.evaluate(LOOK) == []
-    assert faults(page) == []
+    assert layout_faults(page) == []
     photograph(page, "sweep")
     is_loaded_again_as_it_was_left(page)
     page.get_by_role("button", name="Add trials").click()
@@ -166,8 +166,8 @@ def test_trials_are_compared_by_mean_and_interval_and_more_are_added(open_page, 
     expect(page.get_by_label("Values", exact=True).first).to_have_value("1e-05 to 0.01")
     expect(page.get_by_text("Truncated: the config of the sweep has train")).to_be_visible()
     expect(page.locator(".derived")).to_contain_text("54")
-    assert faults(page) == []
+    assert layout_faults(page) == []
     photograph(page, "sweep-again")
     page.goto("/experiments/sweeps")
-    assert faults(page) == []
+    assert layout_faults(page) == []
     photograph(page, "sweeps")

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from webapp.experiments.models import Run
 
@@ -42,7 +42,7 @@ def test_a_limit_is_set_shown_and_refused_where_it_is_used(open_page, as_researc
             for width in (1280, 390):
                 page.emulate_media(color_scheme=scheme)
                 page.set_viewport_size({"width": width, "height": 800})
-                assert faults(page) == []
+                assert layout_faults(page) == []
         page.get_by_label("Hours").press("Enter")
 
     ask("1")

@@ -5,7 +5,7 @@ import os
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.test_accessibility import AXE, LOOK
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 
@@ -119,6 +119,6 @@ def test_tints_can_be_read_in_both_themes(open_page, as_researcher, recorded, th
     page.evaluate(AXE.read_text())
     for kind in ("logprob", "ratio", "mask", "entropy", "advantage", "part:judge"):
         tinted(page, kind)
-        assert page.evaluate(LOOK) + faults(page) == [], kind
+        assert page.evaluate(LOOK) + layout_faults(page) == [], kind
         if folder := os.environ.get("TOUCHSTONE_LOOK"):
             page.screenshot(path=f"{folder}/tint-{kind.replace(':', '-')}-{theme}.png", full_page=True)

@@ -5,7 +5,7 @@ import os
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from webapp.experiments.models import Run
 
@@ -30,7 +30,7 @@ def test_a_limit_is_set_shown_and_refused_where_it_is_used(open_page, as_researc
             for width in (1280, 390):
                 page.emulate_media(color_scheme=scheme)
                 page.set_viewport_size({"width": width, "height": 800})
-                assert faults(page) == []
+                assert layout_faults(page) == []
                 if folder := os.environ.get("TOUCHSTONE_LOOK"):
                     page.screenshot(path=f"{folder}/tokens-{scheme}-{width}.png")
         page.get_by_label("Tokens", exact=True).press("Enter")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.look import faults
+from tests.e2e.look import layout_faults
 from tests.e2e.test_accessibility import AXE, LOOK
 from tests.e2e.test_run_page import run  # noqa: F401 - a fixture
 from webapp.experiments.models import TokenNote
@@ -149,7 +149,7 @@ def test_how_it_looks(open_page, as_researcher, team, answered, theme):
     page.locator(".token-note").nth(1).wait_for()
     page.locator(".token-note").first.get_by_role("button", name="Edit").click()
     page.evaluate(AXE.read_text())
-    assert page.evaluate(LOOK) + faults(page) == []
+    assert page.evaluate(LOOK) + layout_faults(page) == []
     if folder := os.environ.get("TOUCHSTONE_LOOK"):
         page.screenshot(path=f"{folder}/notes-{theme}.png", full_page=True)
 

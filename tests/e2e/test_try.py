@@ -65,7 +65,7 @@ def test_two_models_answer_side_by_side_and_their_pair_goes_to_people_once(lab, 
     answered(page)
     after = [column.bounding_box() for column in columns.all()]
     assert [box["height"] for box in after] == [box["height"] for box in before], "nothing moved while they wrote"
-    assert look.faults(page) == []
+    assert look.layout_faults(page) == []
     page.get_by_label("Name of the project").fill("Birds")
     page.get_by_role("button", name="Send A and B").click()
     page.get_by_text("Sent to Birds, 1 task").wait_for()
@@ -146,7 +146,7 @@ def test_a_judge_scores_answers_with_its_words_and_one_that_fails_says_so(lab, o
     asking.score(TriedScore.objects.get().pk)
     page.get_by_text("Strict v1: 0.00").click()
     page.get_by_text("It names no colour.").wait_for()
-    assert look.faults(page) == []
+    assert look.layout_faults(page) == []
     chat_server.fault = "context_overflow"
     page.get_by_role("textbox", name="Prompt").fill("Name another")
     page.keyboard.press("Control+Enter")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainer.contracts import AlarmData
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 
 HELD_OUT = "held_out"
 """Training scores rise above those of a held-out panel. The other signs are shares of responses; this one is not."""
@@ -129,11 +129,11 @@ def heading(signals: Sequence[str]) -> str:
         return "Steps in which nothing was learned"
     of_steps = sum(signal in OF_STEPS for signal in signals)
     if of_steps == len(signals):
-        return f"{counted(len(signals), 'signs')} that the run learns badly"
+        return f"{with_noun(len(signals), 'signs')} that the run learns badly"
     return (
-        f"{counted(len(signals), 'alarms')}"
+        f"{with_noun(len(signals), 'alarms')}"
         if of_steps
-        else f"{counted(len(signals), 'signs')} that the reward is being gamed"
+        else f"{with_noun(len(signals), 'signs')} that the reward is being gamed"
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import ConfigDict
 
 from trainer.contracts.labels import Labels
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 
 from .errors import FieldProblem
 from .fields import Section, When, knob
@@ -232,7 +232,7 @@ class RecipeConfig(Section):
         """Values that are valid alone but cannot work together. A method that overrides this one yields from it too."""
         if self.optim.warmup_steps > self.steps:
             yield FieldProblem(
-                "optim.warmup_steps", f"must not be longer than the run, which has {counted(self.steps, 'steps')}"
+                "optim.warmup_steps", f"must not be longer than the run, which has {with_noun(self.steps, 'steps')}"
             )
 
     def launch_problems(self) -> Iterator[FieldProblem]:

@@ -4,7 +4,7 @@ _IRREGULAR = {"people": "person", "ties": "tie"}
 _ENDINGS = (("ria", "rion"), ("ies", "y"), ("sses", "ss"), ("ches", "ch"), ("s", ""))
 
 
-def counted(count: int, plural: str) -> str:
+def with_noun(count: int, plural: str) -> str:
     """The first plural in `plural` follows the number: 1 and "pairs with a preferred answer" give "1 pair with a preferred answer"."""
     return f"{count:,} {noun(count, plural)}"
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 
 from .example import Example, Response
 
@@ -126,7 +126,7 @@ class Gathered:
     @property
     def words(self) -> str:
         """The numbers of prompts and of responses."""
-        return f"{counted(len(self.examples), 'prompts')} with {counted(self.responses, 'responses')}"
+        return f"{with_noun(len(self.examples), 'prompts')} with {with_noun(self.responses, 'responses')}"
 
     @property
     def left_out_words(self) -> str:
@@ -193,7 +193,7 @@ def _unwanted(step: str, each: SampledResponse, known: set[str], wanted: WantedR
         case "no_reward":
             return "it has none" if each.reward is None else ""
         case "short":
-            return f"{counted(len(each.text), 'characters')}" if len(each.text) < wanted.shortest else ""
+            return f"{with_noun(len(each.text), 'characters')}" if len(each.text) < wanted.shortest else ""
         case "cut":
             return "it ends at the limit of tokens" if each.cut else ""
         case "format":

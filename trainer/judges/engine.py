@@ -9,7 +9,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, Literal, TypeVar
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 
 from .answers import Reading
 from .calls import Call, again
@@ -176,7 +176,7 @@ class _Run:
         if found.code not in ("context_overflow", "bad_response"):  # those are about this call, not about the endpoint
             self.failures += 1
             if self.failures >= self.patience:
-                self.halt(f"{counted(self.failures, 'calls')} in a row failed, the last with: {found.message}")
+                self.halt(f"{with_noun(self.failures, 'calls')} in a row failed, the last with: {found.message}")
         return Outcome(call, "failed", None, "", scrub(f"{found.code}: {found.message}"), None, None, found)
 
     def halt(self, reason: str) -> None:

@@ -13,7 +13,7 @@ from ray.util.placement_group import PlacementGroup, placement_group, remove_pla
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from trainer.config import OnPolicyConfig
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.loops.session.errors import RunFailed
 
 WAIT_S = 900.0
@@ -149,8 +149,8 @@ class Places:
         for name in _EACH:
             wanted, there = int(self._total(name)), int(has.get(name, 0))
             if wanted > there:
-                asked = counted(wanted, f"{name}s")
-                return f"{self._fields(name)}: {asked} are needed at once, and the cluster has {counted(there, f'{name}s')}"
+                asked = with_noun(wanted, f"{name}s")
+                return f"{self._fields(name)}: {asked} are needed at once, and the cluster has {with_noun(there, f'{name}s')}"
         return ""
 
     def _too_large(self) -> str:
@@ -159,17 +159,17 @@ class Places:
         for part in self._parts:
             if not any(all(has.get(name, 0) >= count for name, count in part.each.items()) for has in machines):
                 fields = ", ".join(_EACH[name] for name in part.each)
-                asked = " and ".join(counted(int(count), f"{name}s") for name, count in part.each.items())
+                asked = " and ".join(with_noun(int(count), f"{name}s") for name, count in part.each.items())
                 return f"{fields}: {asked} are needed on one machine, and no machine of the cluster has so many"
         return ""
 
     def _words(self) -> str:
         """The places that the run asks for, and what the cluster has, as text."""
         names = [name for name in ("GPU", "CPU") if self._total(name)]
-        asked = " and ".join(counted(int(self._total(name)), f"{name}s") for name in names)
+        asked = " and ".join(with_noun(int(self._total(name)), f"{name}s") for name in names)
         has, free = ray.cluster_resources(), ray.available_resources()
         there = " and ".join(
-            f"{free.get(name, 0):.0f} of {counted(int(has.get(name, 0)), f'{name}s')}" for name in names
+            f"{free.get(name, 0):.0f} of {with_noun(int(has.get(name, 0)), f'{name}s')}" for name in names
         )
         return f"{asked} at once; the cluster has {there} free"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 
 from .groups import UNFINISHED, Group, Sample, padded
 from .policies import POLICIES
@@ -371,7 +371,7 @@ class Scheduler:
 
     def _drop(self, group: Group) -> None:
         valid = len(group.valid())
-        self._out.append(Drop(group.number, None, f"{valid} of {counted(group.size, 'responses')} valid"))
+        self._out.append(Drop(group.number, None, f"{valid} of {with_noun(group.size, 'responses')} valid"))
         del self._groups[group.number]
         self._complete.pop(group.number, None)
         self.by_domain[group.domain] -= 1

@@ -67,7 +67,7 @@ class CompanySaml(SAMLProvider):  # type: ignore[misc]  # allauth has no types
     def sociallogin_from_response(self, request: HttpRequest, response: Any) -> SocialLogin:
         """The sign-in of a response. Raises ImmediateHttpResponse for a response that lacks something, or that was used before."""
         ours = _allauth(request)[0].build_saml_config(request, self.app.settings, self.app.client_id)["sp"]
-        wrong = faults(response, ours)
+        wrong = response_faults(response, ours)
         if wrong or not _is_new(response):
             raise ImmediateHttpResponse(company.refusal(request, REFUSED))
         return super().sociallogin_from_response(request, response)
@@ -89,7 +89,7 @@ class CompanySaml(SAMLProvider):  # type: ignore[misc]  # allauth has no types
         }
 
 
-def faults(response: Any, ours: dict[str, Any]) -> list[str]:
+def response_faults(response: Any, ours: dict[str, Any]) -> list[str]:
     """The faults of a response whose signature, times and issuer are right: missing parts, and parts about somebody else. `response` is the
     library's; `ours` our side of its configuration."""
     from onelogin.saml2.xml_utils import OneLogin_Saml2_XML as Xml

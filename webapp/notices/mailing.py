@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Exists, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.product import NAME
 from webapp.accounts.models import Membership, User
 from webapp.core.network import mail
@@ -134,7 +134,7 @@ def text(user: User, rows: Sequence[Notice]) -> str:
         where = f" ({line.newest.workspace})" if several else ""
         parts.append("\n".join(filter(None, (f"{line.title}{where}", line.text, f"{base}{line.href}"))))
     if left := len(lines) - MOST_LINES:
-        parts += [f"{counted(left, 'notices')} more: {base}/notices"] if left > 0 else []
+        parts += [f"{with_noun(left, 'notices')} more: {base}/notices"] if left > 0 else []
     end = f"You watch this, or you launched it. To get fewer mails or none: {base}/settings/notices#mail"
     return "\n\n".join([f"Hello {user}," if user.name else "Hello,", *parts, end]) + "\n"
 

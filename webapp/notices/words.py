@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from trainer.config.alarms import concern
 from trainer.config.alarms import title as alarm_title
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.core.text.texts import shortened
 from webapp.inference.models import MARK, STAGES
 
@@ -193,7 +193,7 @@ def text(row: Notice) -> str:
     if row.event == "run.alarm":
         return f"{alarm_title(facts['signal'], facts['subject'], facts['role'])}, step {facts['step']}."
     if row.event == "run.stalled":
-        return f"No step has ended for {counted(round(facts['quiet_s'] / 60), 'minutes')}. Its log says what it does."
+        return f"No step has ended for {with_noun(round(facts['quiet_s'] / 60), 'minutes')}. Its log says what it does."
     return _result(row.event, facts)
 
 
@@ -207,9 +207,9 @@ def _result(event: str, facts: Mapping[str, Any]) -> str:
     if event in ("run.finished", "run.stopped", "run.paused"):
         return f"At step {facts['step']:,}."
     if event == "sweep.finished":
-        return f"{counted(facts['trials'], 'trials')}."
+        return f"{with_noun(facts['trials'], 'trials')}."
     if event == "project.complete":
-        return f"{counted(facts['tasks'], 'tasks')}."
+        return f"{with_noun(facts['tasks'], 'tasks')}."
     if event == "model.alias_moved":
         return f"It pointed at {facts['before']} before." if facts["before"] else ""
     if event == "model.stage_changed":
@@ -297,7 +297,7 @@ def _line(rows: Sequence[Notice], gone: frozenset[tuple[str, int]]) -> Told:
     there = "" if ("sweep", first.sweep) in gone else reverse("sweep", args=[first.sweep])
     return Told(
         rows,
-        f"{counted(len(rows), 'runs')} of sweep “{sweep}” {said}",
+        f"{with_noun(len(rows), 'runs')} of sweep “{sweep}” {said}",
         f"{last}: {more}" if more else f"{last}.",
         there,
     )

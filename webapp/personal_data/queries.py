@@ -41,7 +41,7 @@ def fate(person: User) -> ErasureFate:
 
     def named(erasure: Erasure) -> list[str]:
         rows = [(each, count) for each, count in counted(erasure) if each.source is not User and count]
-        return [words.counted(count, each.file.replace("_", " ")) for each, count in rows]
+        return [words.with_noun(count, each.file.replace("_", " ")) for each, count in rows]
 
     emptied = sum(count for _, count in counted(Erasure.EMPTIED))
     logged = sum(count for each, count in counted(Erasure.LOGGED) if each.direct)

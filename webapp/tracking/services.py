@@ -15,7 +15,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max, Q
 from django.utils import timezone
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.accounts.models import Membership
 from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
@@ -230,7 +230,7 @@ def mark_lost(since: datetime) -> int:
                 continue
             LoggedRun.objects.filter(run=run).update(lost_at=now)
             run.state, run.state_at, run.ended_at = State.FAILED, now, run.heartbeat_at or run.state_at
-            hours = counted(settings.LOGGED_SILENCE_HOURS, "hours")
+            hours = with_noun(settings.LOGGED_SILENCE_HOURS, "hours")
             run.state_reason = (
                 f"Lost: its program said nothing for {hours}. The run continues when its program sends something again."
             )

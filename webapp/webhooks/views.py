@@ -8,7 +8,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership
 from webapp.core.database.paging import page
@@ -116,7 +116,7 @@ def _press(request: HttpRequest, membership: Membership, hook: Webhook, action: 
         elif action == "failed":
             count = services.deliver_failed_again(membership, hook)
             are = "is" if count == 1 else "are"
-            messages.success(request, f"{counted(count, 'messages')} {are} sent again in the next seconds.")
+            messages.success(request, f"{with_noun(count, 'messages')} {are} sent again in the next seconds.")
         elif action in ("pause", "resume"):
             services.set_active(membership, hook, action == "resume")
             messages.success(

@@ -3,7 +3,7 @@
 import pytest
 
 from trainer.config import RECIPES
-from trainer.contracts.plurals import counted, noun
+from trainer.contracts.plurals import noun, with_noun
 from trainer.contracts.training_counts import COUNTS
 
 NEEDS = {need.words for recipe in RECIPES.values() for need in recipe.needs}
@@ -26,11 +26,11 @@ LEFT_OUT = {words for recipe in RECIPES.values() for need in recipe.needs for _,
     ],
 )
 def test_one_of_them_is_said_in_the_singular(words, one):
-    assert counted(1, words) == one
+    assert with_noun(1, words) == one
 
 
 def test_no_and_many_of_them_in_the_plural():
-    assert [counted(0, "pairs"), counted(1200, "criteria")] == ["0 pairs", "1,200 criteria"]
+    assert [with_noun(0, "pairs"), with_noun(1200, "criteria")] == ["0 pairs", "1,200 criteria"]
 
 
 @pytest.mark.parametrize("words", sorted({*COUNTS.values(), *NEEDS, *LEFT_OUT}))

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from trainer.contracts.model_folder import OutputRole
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.contracts.rubric import RubricForm
 
 from ..errors import FieldProblem
@@ -323,9 +323,9 @@ class AlternatingConfig(RecipeConfig):
         judge, writer = _warm_steps(raw)
         if not judge + writer:
             return []
-        found = [Line("step 1", f"warm-up of the judge, {counted(judge, 'steps')}")] if judge else []
+        found = [Line("step 1", f"warm-up of the judge, {with_noun(judge, 'steps')}")] if judge else []
         if writer:
-            found.append(Line(f"step {judge + 1}", f"warm-up of the writer, {counted(writer, 'steps')}"))
+            found.append(Line(f"step {judge + 1}", f"warm-up of the writer, {with_noun(writer, 'steps')}"))
         return [*found, Line(f"step {judge + writer + 1}", "turns of both")]
 
     @classmethod

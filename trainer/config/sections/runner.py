@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 
 from ..errors import FieldProblem
 from ..fields import Section, knob
@@ -235,7 +235,7 @@ class Runner(Section):
             if not dealt[name]:
                 yield FieldProblem(
                     f"runner.quotas.{i}.share",
-                    f"less than one of the {counted(prompts, 'prompts')} of a step; raise it or rollout.prompts_per_step",
+                    f"less than one of the {with_noun(prompts, 'prompts')} of a step; raise it or rollout.prompts_per_step",
                 )
 
     def reuse_problems(self, steps: int, prompts: int, objective: Any) -> Iterator[FieldProblem]:
@@ -281,14 +281,14 @@ class Runner(Section):
         elif steps % self.push_every:
             yield FieldProblem(
                 "runner.push_every",
-                f"a run of {counted(steps, 'steps')} does not divide into rounds of {self.push_every}",
+                f"a run of {with_noun(steps, 'steps')} does not divide into rounds of {self.push_every}",
             )
         for name in ("round_epochs", "later_round_epochs"):
             passes = getattr(self, name)
             if passes and self.push_every * prompts % passes:
                 yield FieldProblem(
                     f"runner.{name}",
-                    f"a round of {counted(self.push_every, 'steps')} of {counted(prompts, 'prompts')} does not divide into {counted(passes, 'passes')}",
+                    f"a round of {with_noun(self.push_every, 'steps')} of {with_noun(prompts, 'prompts')} does not divide into {with_noun(passes, 'passes')}",
                 )
         if self.later_round_epochs and self.push_every >= steps:
             yield FieldProblem("runner.later_round_epochs", "the run has only one round; leave this empty")

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import knob
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.contracts.rubric import RubricForm
 
 from ..answers import AnswerSchema, Reading, without_thinking
@@ -110,7 +110,7 @@ def _read(spec: RubricGeneratorSpec, subject: Mapping[str, Any], answer: RubricA
     """Items with 0 points, or without words, decide nothing. They are left out, and the problem says so."""
     items = [each.model_dump() for each in answer.items if each.points and each.text.strip()]
     dropped = len(answer.items) - len(items)
-    return _reading(spec, items, dropped, [f"{counted(dropped, 'items')} without points or words left out"])
+    return _reading(spec, items, dropped, [f"{with_noun(dropped, 'items')} without points or words left out"])
 
 
 def _read_text(spec: RubricGeneratorSpec, raw: str, complete: bool) -> Reading:
@@ -129,7 +129,7 @@ def _reading(spec: RubricGeneratorSpec, items: list[dict[str, Any]], dropped: in
         return Reading(None, "the rubric has no item with positive points")
     told = problems if dropped or spec.form != "touchstone" else []
     if not spec.min_items <= len(items) <= spec.max_items:
-        told = [*told, f"{counted(len(items), 'items')}; asked for {spec.min_items} to {spec.max_items}"]
+        told = [*told, f"{with_noun(len(items), 'items')}; asked for {spec.min_items} to {spec.max_items}"]
     return Reading({"items": items, "dropped": dropped}, "; ".join(told))
 
 

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from trainer.config import OnPolicyConfig
 from trainer.config.on_policy import Rollout
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.inference.prefix import pack
 from trainer.rollouts import Trajectory
 
@@ -91,8 +91,8 @@ class EngineAgreement:
         bounds = BOUNDS[dtype]
         if self.mean > bounds.mean or self.outside > allowed_outside(self.tokens, dtype):
             return (
-                f"over {counted(self.tokens, 'tokens')} their log-probabilities differ by {self.mean:.3g} on average (allowed: "
-                f"{bounds.mean:g}), and {counted(self.outside, 'tokens')} could not have been sampled (allowed: "
+                f"over {with_noun(self.tokens, 'tokens')} their log-probabilities differ by {self.mean:.3g} on average (allowed: "
+                f"{bounds.mean:g}), and {with_noun(self.outside, 'tokens')} could not have been sampled (allowed: "
                 f"{allowed_outside(self.tokens, dtype)}). The sampler does not run the trained weights, or draws "
                 "in another way."
             )
@@ -160,7 +160,7 @@ class EngineCheck:
         if behind:
             return f"{BEHIND} {ROUNDED}", True
         return (
-            f"sampler and trainer agree: over {counted(found.tokens, 'tokens')} their log-probabilities differ by "
+            f"sampler and trainer agree: over {with_noun(found.tokens, 'tokens')} their log-probabilities differ by "
             f"{found.mean:.2g} on average"
         ), False
 

@@ -10,7 +10,7 @@ from torch.nn.functional import logsigmoid
 
 from trainer.contracts import Histogram, RolloutRecord
 from trainer.contracts.pairs import compared
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.metrics import preferences
 from trainer.metrics.calibration import calibration
 from trainer.metrics.estimate import Estimate
@@ -107,7 +107,7 @@ def _facts(pair: Pair[Any]) -> dict[str, str | float | bool]:
     if pair.strength:
         found["strength"] = round(pair.strength, 2)
     return found | {
-        "votes": f"{pair.pro} for, {pair.con} against" + (f", {counted(pair.ties, 'ties')}" if pair.ties else "")
+        "votes": f"{pair.pro} for, {pair.con} against" + (f", {with_noun(pair.ties, 'ties')}" if pair.ties else "")
     }
 
 

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from trainer.config.preferences import PreferenceData
 from trainer.contracts import Example, Message, Response
 from trainer.contracts.pairs import LabelledPair, labelled_pairs
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.curriculum import KnownPrompt, known_of
 from trainer.inference.turns import TurnsUnfit
 
@@ -100,10 +100,10 @@ def prepare_pairs(
         elif found := [pair for pair in found if not pair.tie]:
             heldout += found
             evaluated += 1
-    left_out = [f"{counted(count, 'pairs')} left out: {reason}" for reason, count in reasons.items()]
+    left_out = [f"{with_noun(count, 'pairs')} left out: {reason}" for reason, count in reasons.items()]
     if not train:
         why = "; ".join(left_out) or "no example of the training split has a comparison"
-        raise RunFailed(f"no pair to train on, of {counted(len(examples), 'examples')}: {why}")
+        raise RunFailed(f"no pair to train on, of {with_noun(len(examples), 'examples')}: {why}")
     return PairSets(train, heldout, left_out)
 
 

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.rollouts import (
     Groups,
     PromptPlan,
@@ -92,8 +92,8 @@ def flat(trajectories: Sequence[Trajectory]) -> set[int]:
 def _nothing_to_learn(trajectories: Sequence[Trajectory], rounds: int) -> str:
     """The text for a step of dynamic sampling that found no group to train on."""
     rewards = [reward for group in group_rewards(trajectories).values() for reward in group]
-    prompts = counted(len({t.plan.group for t in trajectories}), "prompts")
-    tried = f"all {prompts}, of this step and of {counted(rounds, 'rounds')} of replacement,"
+    prompts = with_noun(len({t.plan.group for t in trajectories}), "prompts")
+    tried = f"all {prompts}, of this step and of {with_noun(rounds, 'rounds')} of replacement,"
     worth = f"the mean reward is {sum(rewards) / len(rewards):.3g}" if rewards else "no response has a reward"
     return (
         f"dynamic sampling found nothing to learn from: {tried} have responses with equal rewards, and {worth}. The step "

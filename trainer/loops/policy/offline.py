@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.rollouts import PromptPlan, RewardScorer, Trajectory
 
 from ..prompts.planner import Planner
@@ -128,19 +128,19 @@ class OfflineCollector:
         left_out = len(stored.left_out)
         above = self._parts.config.runner.solved_above
         text = (
-            f"round {stored.number} of {rounds.count}: {counted(responses, 'responses')} to {counted(len(stored.groups), 'prompts')}, sampled by "
-            f"the weights of step {self._weights.version}, are trained on for {counted(rounds.length, 'steps')}"
+            f"round {stored.number} of {rounds.count}: {with_noun(responses, 'responses')} to {with_noun(len(stored.groups), 'prompts')}, sampled by "
+            f"the weights of step {self._weights.version}, are trained on for {with_noun(rounds.length, 'steps')}"
         )
         why = "without any reward" if above is None else f"without a reward above {above:g}"
-        return f"{text}; {counted(left_out, 'prompts')} {why} left out" if left_out else text
+        return f"{text}; {with_noun(left_out, 'prompts')} {why} left out" if left_out else text
 
     def _nothing_left(self, number: int, groups: list[list[Trajectory]]) -> str:
         rewards = [t.reward.total for group in groups for t in group if t.reward.total is not None]
         if not rewards:
-            return f"round {number}: none of the {counted(sum(map(len, groups)), 'responses')} has a reward; the rollouts say why"
+            return f"round {number}: none of the {with_noun(sum(map(len, groups)), 'responses')} has a reward; the rollouts say why"
         above = self._parts.config.runner.solved_above
         return (
-            f"round {number}: none of its {counted(len(groups), 'prompts')} has a response with a reward above {above:g}; the best is "
+            f"round {number}: none of its {with_noun(len(groups), 'prompts')} has a response with a reward above {above:g}; the best is "
             f"worth {max(rewards):g}. Lower runner.solved_above, or leave it empty"
         )
 

@@ -12,7 +12,7 @@ from trainer.config import PolicyConfig
 from trainer.config.rewards.parts import UNJUDGED_CHOICES
 from trainer.contracts import Example, Rubric, training_counts
 from trainer.contracts.hints import reasoning_of
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.files import digest_of
 from trainer.inference.chat import encode_prompt
 from trainer.inference.common import is_common, once
@@ -89,13 +89,15 @@ def prepare_prompts(examples: Sequence[Example], tokenizer: Any, config: PolicyC
             sets[example.split or "train"].append(prompt)
     if unjudged.prompts and config.data.unjudged == "refuse":
         raise RunFailed(f"data.unjudged: {unjudged}; {UNJUDGED_CHOICES}")
-    left_out = [f"{counted(count, 'examples')} left out: {reason}" for reason, count in reasons.items()]
+    left_out = [f"{with_noun(count, 'examples')} left out: {reason}" for reason, count in reasons.items()]
     if not sets["train"]:
         raise RunFailed(
             f"no example to train on, of {len(examples):,}: " + ("; ".join(left_out) or "none is in the training split")
         )
     if unjudged.dropped:
-        left_out.append(f"{counted(unjudged.dropped, 'criteria')} left out: they need a judge, and the reward has none")
+        left_out.append(
+            f"{with_noun(unjudged.dropped, 'criteria')} left out: they need a judge, and the reward has none"
+        )
     return PromptSets(sets["train"], sets["heldout"][: config.evaluation.max_examples], [*left_out, *notes])
 
 

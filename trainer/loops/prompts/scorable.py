@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from trainer.config import PolicyConfig
 from trainer.config.rewards.parts import JudgePart, RewardPart, RubricPart, VerifierPart, needs_rubric
 from trainer.contracts import Example, Rubric
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.rewards import Unscored
 from trainer.rewards.kinds.rubrics import judged_rubric, verified_rubric
 
@@ -21,7 +21,7 @@ class Unjudged:
     dropped: int = 0
 
     def __str__(self) -> str:
-        return f"{counted(self.criteria, 'criteria')} of {counted(self.prompts, 'prompts')} {'has' if self.criteria == 1 else 'have'} no verifier, so no response to them could be scored"
+        return f"{with_noun(self.criteria, 'criteria')} of {with_noun(self.prompts, 'prompts')} {'has' if self.criteria == 1 else 'have'} no verifier, so no response to them could be scored"
 
 
 @dataclass(frozen=True)

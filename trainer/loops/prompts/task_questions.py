@@ -6,7 +6,7 @@ from typing import Any
 
 from trainer.config import OnPolicyConfig
 from trainer.contracts import Example, PartResult
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.inference.chat import encode_prompt
 from trainer.rollouts import RolloutTask, Trajectory, one_of_each
 from trainer.tasks import AnsweredQuestion, Posed, TrainingTask
@@ -35,7 +35,7 @@ def posed_prompts(
     left_out = [f"{count:,} {reason}" for reason, count in reasons.items()]
     if not train:
         said = "; ".join(left_out) or "none is in the training split"
-        raise RunFailed(f"nothing to train on; of {counted(len(examples), 'examples')}: {said}")
+        raise RunFailed(f"nothing to train on; of {with_noun(len(examples), 'examples')}: {said}")
     left_out += task.remarks([posed for posed, _ in train])
     return PromptSets([prompt for _, prompt in train], heldout, left_out)
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from trainer.config.recipes.chain import ChainConfig
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.rewards.rejection import problems as filter_problems
 from trainer.rollouts import RewardScorer, RewardSetup, reward_folders
 from trainer.seeding import derive_seed
@@ -191,7 +191,7 @@ class ChainStage:
         self._learner.forget_moments()
         part.open(step - 1)
         tell.log(
-            f"stage {place + 1} of {len(self._config.stages)} begins: {stage.what}, {counted(stage.steps, 'steps')}"
+            f"stage {place + 1} of {len(self._config.stages)} begins: {stage.what}, {with_noun(stage.steps, 'steps')}"
         )
         return Current(place, part)
 
@@ -268,7 +268,7 @@ def make(job: StageJob) -> ChainStage:
     job.generated.by(sampler)
     rewards = RewardSetup(reinforcing, job.access, reward_folders(reinforcing.composition.parts, job.models))
     job.monitor.log(
-        f"{len(prompts.train):,} training and {len(prompts.heldout):,} held-out prompts; {counted(len(config.stages), 'stages')}; "
+        f"{len(prompts.train):,} training and {len(prompts.heldout):,} held-out prompts; {with_noun(len(config.stages), 'stages')}; "
         f"{learner.size:,} trained parameters"
     )
     parts = Parts(reinforcing, prompts, tokenizer, sampler, learner, job.run_dir, base)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from trainer.config.recipes.distill import DistillConfig
 from trainer.contracts import Example, RolloutRecord, Rubric
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.inference.chat import encode_prompt
 from trainer.inference.prefix import pack
 from trainer.rewards import Unscored
@@ -48,7 +48,7 @@ def distilled_prompts(examples: Sequence[Example], tokenizer: Any, config: Disti
             reasons[found] += 1
         else:
             sets[example.split or "train"].append(found)
-    left_out = [f"{counted(count, 'examples')} left out: {reason}" for reason, count in reasons.items()]
+    left_out = [f"{with_noun(count, 'examples')} left out: {reason}" for reason, count in reasons.items()]
     if not sets["train"]:
         raise RunFailed(
             f"no example to train on, of {len(examples):,}: " + ("; ".join(left_out) or "none is in the training split")

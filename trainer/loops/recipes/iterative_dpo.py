@@ -12,7 +12,7 @@ from torch import Tensor
 from trainer.config.recipes.dpo import DpoLoss
 from trainer.config.recipes.iterative_dpo import IterativeDpoConfig
 from trainer.contracts import Response
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.inference.prefix import pack_units
 from trainer.rollouts import Trajectory
 from trainer.seeding import derive_seed
@@ -165,10 +165,10 @@ class IterativeDpoStage:
         name = self._rounds.name(number)
         if not pairs:
             tell.log(
-                f"{name}: none of {counted(len(found.labels), 'pairs')} was kept, so it changes no weights", "warning"
+                f"{name}: none of {with_noun(len(found.labels), 'pairs')} was kept, so it changes no weights", "warning"
             )
             return
-        tell.log(f"{name}: {len(pairs):,} of {counted(len(found.labels), 'pairs')} kept")
+        tell.log(f"{name}: {len(pairs):,} of {with_noun(len(found.labels), 'pairs')} kept")
         kept = found.kept[:_SHOWN]
         scores = [(_worth(label.better, 1.0), _worth(label.worse, 0.0)) for label in kept]
         if self._config.comparing:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from trainer import checkpoints
 from trainer.contracts import RolloutRecord
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.inference.build import generation_config
 from trainer.inference.local import stop_token_ids
 from trainer.rollouts import Rewards, RewardSetup, Trajectory, episode_rows, greedy_rewards
@@ -320,4 +320,4 @@ class PolicyStage:
 def _touched(error: NotFinite) -> str:
     if not error.updates:
         return "before it touched the weights"
-    return f"after {counted(error.updates, 'updates')} of it had changed the weights"
+    return f"after {with_noun(error.updates, 'updates')} of it had changed the weights"

@@ -8,7 +8,7 @@ from typing import Any
 
 from trainer.config.recipes.alternating import ROLES, AlternatingConfig, Role
 from trainer.contracts import Example, Message
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.inference.turns import TurnsUnfit, encode_turns
 from trainer.seeding import derive_seed
 from trainer.tasks.arm_demonstrations import ArmDemonstrations, Demonstrated
@@ -44,7 +44,9 @@ class Lessons:
 
     def told(self, role: Role) -> list[str]:
         """Texts for the log, one line for each reason."""
-        return [f"warm-up of the {role}: {counted(count, _OF[role][1])}: {why}" for why, count in self.left_out.items()]
+        return [
+            f"warm-up of the {role}: {with_noun(count, _OF[role][1])}: {why}" for why, count in self.left_out.items()
+        ]
 
 
 def lessons(
@@ -64,7 +66,7 @@ def lessons(
                 else:
                     mine.items.append(lesson)
         if not mine.items:
-            why = "; ".join(f"{counted(count, _OF[role][1])}: {why}" for why, count in mine.left_out.items())
+            why = "; ".join(f"{with_noun(count, _OF[role][1])}: {why}" for why, count in mine.left_out.items())
             raise RunFailed(
                 f"warmup.{role}_steps: the training data have no {_OF[role][0]} to warm up on"
                 f"{f' ({why})' if why else ''}; give such data, or set it to 0"
@@ -119,7 +121,7 @@ class Warming:
         tell.metrics({f"warmup/{role}_{name}": value for name, value in told.items()} | kept)
         if number == self._config.warm_steps:
             self._roles.begin_turns()
-            tell.log(f"the warm-up is over after {counted(number, 'steps')}; the turns begin")
+            tell.log(f"the warm-up is over after {with_noun(number, 'steps')}; the turns begin")
 
     @property
     def phases(self) -> int:

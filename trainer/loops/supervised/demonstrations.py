@@ -9,7 +9,7 @@ from typing import Any
 from trainer.config.recipes.sft import SftData
 from trainer.contracts import Example, Message, Response, Rubric
 from trainer.contracts.pairs import labelled_pairs
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.inference.turns import CharacterSpan, LearntTurns, TurnsUnfit, encode_turns
 from trainer.rewards.guard import SECONDS, guarded
 from trainer.rubrics import score_rubric
@@ -67,7 +67,7 @@ def prepare_demonstrations(
             continue
         (heldout if held else train).extend(found)
         evaluated += held
-    left_out = [f"{counted(count, 'examples')} left out: {reason}" for reason, count in reasons.items()]
+    left_out = [f"{with_noun(count, 'examples')} left out: {reason}" for reason, count in reasons.items()]
     if not train:
         why = "; ".join(left_out) or "none is in the training split"
         raise RunFailed(f"no example to train on, of {len(examples):,}: {why}")

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.config.rewards.parts import HttpPart, PythonPart
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 
 from ..parts import JSON, Away, Item, Part, Service, Services, Unscored, part_of_answer
 
@@ -45,7 +45,7 @@ def read(answer: JSON, count: int) -> list[Part]:
     """A part for each of `count` responses. Raises Unscored if the answer is not a list of that length."""
     if not isinstance(answer, list) or len(answer) != count:
         told = f"a list of {len(answer)}" if isinstance(answer, list) else f"a {type(answer).__name__}"
-        raise Unscored(f"it answered {told}, not a list with one entry for each of {counted(count, 'responses')}")
+        raise Unscored(f"it answered {told}, not a list with one entry for each of {with_noun(count, 'responses')}")
     return [_one(entry) for entry in answer]
 
 

@@ -11,7 +11,7 @@ from itertools import combinations
 from statistics import mean
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 
 from .fields import Field
 from .records import Answered, Settings
@@ -215,4 +215,4 @@ def subject_words(subject: Subject) -> str:
         return f"{subject['a']} and {subject['b']}{arm}"
     if "response" in subject:
         return str(subject["response"])
-    return counted(len(subject["responses"]), "responses") if "responses" in subject else "the prompt"
+    return with_noun(len(subject["responses"]), "responses") if "responses" in subject else "the prompt"

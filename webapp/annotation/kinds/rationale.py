@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field as Limits
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 
 from . import example_labels, reasons
 from .base import Content, Groups, Problems, Subject, TaskKind
@@ -74,7 +74,7 @@ class Rationale(TaskKind):
         return reasons.renamed(content, name)
 
     def says(self, content: Content) -> str:
-        return counted(len(content["reasons"]), "reasons")
+        return with_noun(len(content["reasons"]), "reasons")
 
     def columns(self, settings: Settings) -> Mapping[str, Callable[[Content], Any]]:
         return {"reasons": lambda content: "\n".join(each["text"] for each in content.get("reasons", ()))}

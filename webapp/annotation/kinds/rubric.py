@@ -6,7 +6,7 @@ from typing import Any, Self
 from pydantic import model_validator
 
 from trainer.contracts import Rubric
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.verifiers import VerifierError, check_spec
 
 from . import example_labels
@@ -68,7 +68,7 @@ class Authoring(TaskKind):
         return fields
 
     def says(self, content: Content) -> str:
-        return counted(len(self.items(content)), "criteria")
+        return with_noun(len(self.items(content)), "criteria")
 
     def columns(self, settings: Settings) -> Mapping[str, Callable[[Content], Any]]:
         return {

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.datasets.exploration.example_facts import ExampleFact, provide
 from webapp.datasets.models import Example
 
@@ -16,7 +16,7 @@ SHOWN = 20
 def tasks(example: Example) -> Iterator[ExampleFact]:
     held = Task.objects.filter(example=example).select_related("project", "resolution")
     for task in held.order_by("-id")[:SHOWN]:
-        wanted = "gold" if task.overlap is None else f"{task.done} of {counted(task.overlap, 'answers')}"
+        wanted = "gold" if task.overlap is None else f"{task.done} of {with_noun(task.overlap, 'answers')}"
         resolution = getattr(task, "resolution", None)
         about = f"{subject_words(task.subject)}: " if task.subject else ""
         note = f"{about}{wanted}" + (f", {resolution.get_source_display().lower()}" if resolution else "")

@@ -9,7 +9,7 @@ from django.urls import URLPattern, path
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.accounts.access import member, require
 from webapp.core.database.paging import page
 from webapp.core.problems import Invalid, Problem
@@ -149,7 +149,7 @@ def project_gold(request: HttpRequest, project_id: int) -> HttpResponseBase:
         try:
             done = marking.mark(membership, project, request.POST.get("source", ""), *_amounts(request))
             tone = messages.success if done.made else messages.info
-            tone(request, f"{counted(done.made, 'gold tasks')} made; {counted(done.looked, 'tasks')} looked at.")
+            tone(request, f"{with_noun(done.made, 'gold tasks')} made; {with_noun(done.looked, 'tasks')} looked at.")
             return redirect("project_gold", project_id)
         except Problem as problem:
             problems = problem.fields or {"": problem.message}

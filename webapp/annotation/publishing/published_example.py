@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.datasets.formats.label_origin import IMPORTED, RUBRIC_BY, is_imported, signature_of
 
 from ..kinds import TaskKind, of
@@ -167,7 +167,7 @@ def _case(fate: str, reason: str, key: str, preference: dict[str, Any]) -> Label
 
 def _criteria(content: dict[str, Any]) -> str:
     count = len((content.get("rubric") or {}).get("criteria", ()))
-    return f"a rubric of {counted(count, 'criteria')}"
+    return f"a rubric of {with_noun(count, 'criteria')}"
 
 
 def _noted(task: dict[str, Any], project: Project) -> str:

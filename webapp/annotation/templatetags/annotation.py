@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.core.templatetags.ui import icon, initials, percent
 
 from ..agreement.person_figures import FigureLine, Share
@@ -39,8 +39,8 @@ def bars(points: list[dict[str, Any]], unit: str) -> SafeString:
     width = max(len(points), FEWEST_BARS) * (BAR + GAP)
     hourly = len(points) > 1 and (points[1]["at"] - points[0]["at"]).total_seconds() < 86_400
     total = sum(point["count"] for point in points)
-    times = counted(len(points), "hours" if hourly else "days")
-    label = f"{counted(total, unit)} over {times}, at most {most} in one"
+    times = with_noun(len(points), "hours" if hourly else "days")
+    label = f"{with_noun(total, unit)} over {times}, at most {most} in one"
     drawn = format_html_join("", "{}", ((_bar(i, point, most, hourly, unit),) for i, point in enumerate(points)))
     return format_html(
         '<svg class="bars" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}">{}</svg>',
@@ -54,7 +54,7 @@ def bars(points: list[dict[str, Any]], unit: str) -> SafeString:
 def _bar(index: int, point: dict[str, Any], most: int, hourly: bool, unit: str) -> SafeString:
     height = max(HEIGHT * point["count"] / most, 2) if point["count"] else 0
     when = timezone.localtime(point["at"]).strftime("%Y-%m-%d %H:%M" if hourly else "%Y-%m-%d")
-    words = format_html("<title>{}: {}</title>", when, counted(point["count"], unit))
+    words = format_html("<title>{}: {}</title>", when, with_noun(point["count"], unit))
     hit = format_html('<rect class="hit" x="{}" y="0" width="{}" height="{}"/>', index * (BAR + GAP), BAR + GAP, HEIGHT)
     bar = format_html(
         '<rect class="bar" x="{}" y="{}" width="{}" height="{}"/>',

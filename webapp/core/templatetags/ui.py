@@ -164,9 +164,9 @@ def figure(value: float | int | None, digits: int = 3) -> str:
 
 
 @register.filter
-def counted(count: int | None, plural: str) -> str:
+def with_noun(count: int | None, plural: str) -> str:
     """1 pair, 1,200 pairs; a dash if the number is missing."""
-    return "–" if not isinstance(count, int) else words.counted(count, plural)
+    return "–" if not isinstance(count, int) else words.with_noun(count, plural)
 
 
 @register.filter

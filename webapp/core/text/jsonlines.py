@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 
 T = TypeVar("T")
 MAX_TOLD = 20
@@ -42,7 +42,7 @@ class Problems:
         if told and told_on is None:
             raise CommandError(told)
         if told and told_on is not None:
-            told_on.write(f"{told}\n{counted(self.count, 'lines')} left out")
+            told_on.write(f"{told}\n{with_noun(self.count, 'lines')} left out")
 
 
 class Lines(Generic[T]):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.product import NAME
 from webapp.version import VERSION
 
@@ -107,7 +107,7 @@ def _annotation(by: list[Annotated]) -> dict[str, Any]:
         "rai:dataAnnotationProtocol": " ".join(map(_protocol, by)),
         "rai:annotationsPerItem": " ".join(map(_per_item, by)),
         "rai:annotatorDemographics": " ".join(
-            f"{each.project}: {counted(each.people, 'people')}; nothing else about them is asked." for each in by
+            f"{each.project}: {with_noun(each.people, 'people')}; nothing else about them is asked." for each in by
         ),
         "rai:machineAnnotationTools": models,
         "rai:dataCollectionTimeframe": [first.isoformat(), last.isoformat()],
@@ -120,7 +120,7 @@ def _protocol(each: Annotated) -> str:
         numbers = ", ".join(map(str, each.guidelines))
         by = f"by {'version' if len(each.guidelines) == 1 else 'versions'} {numbers} of its guidelines"
     shown = f" Before {each.suggested} of them a model's view was shown." if each.suggested else ""
-    return f"{each.project}: {each.kind}, {by}; {counted(each.answers, 'answers')} to {counted(each.tasks, 'tasks')}.{shown}"
+    return f"{each.project}: {each.kind}, {by}; {with_noun(each.answers, 'answers')} to {with_noun(each.tasks, 'tasks')}.{shown}"
 
 
 def _per_item(each: Annotated) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 
 from ..columns import packed
 from ..models import DatasetVersion
@@ -119,7 +119,7 @@ def agreement_words(told: dict[str, Any]) -> str:
     pairs = f"Of the judged pairs, {sides['first']:,} prefer the first response, {sides['second']:,} the second, {sides['tie']:,} neither."
     if "undefined" in found:
         return f"Undefined: {found['undefined']}. {pairs}"
-    return f"Two raters of one pair take the same side in {found['pairwise']:.1%} of cases ({counted(found['examples'], 'examples')}). {pairs}"
+    return f"Two raters of one pair take the same side in {found['pairwise']:.1%} of cases ({with_noun(found['examples'], 'examples')}). {pairs}"
 
 
 def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> str:

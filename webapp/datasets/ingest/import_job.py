@@ -14,7 +14,7 @@ from pathlib import Path
 from django.db import transaction
 from django.utils import timezone
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.files import digest_of
 from webapp.core import broadcast
 from webapp.core.auditing import audit
@@ -304,7 +304,7 @@ def _conclude(job: ImportJob, loader: Loader, given: ImportSource) -> None:
     job.bytes_done = job.bytes_total
     job.rejected.sort(key=lambda problem: (problem.get("file", ""), problem["line"]))
     if job.rejected_count and not job.keep_good:
-        lines = f"{counted(job.rejected_count, 'lines')} {'was' if job.rejected_count == 1 else 'were'}"
+        lines = f"{with_noun(job.rejected_count, 'lines')} {'was' if job.rejected_count == 1 else 'were'}"
         job.counts = {"good": loader.good, "rejected": job.rejected_count}
         raise _Refused(f"{lines} refused, so nothing was imported. Correct the file, or import only its good lines.")
     if not loader.good:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 
 from ..columns.filters import parse, words
 from ..models import DatasetVersion
@@ -86,11 +86,11 @@ def _annotated(lineage: dict[str, Any]) -> list[str]:
 
 
 def _rated(lineage: dict[str, Any]) -> list[str]:
-    return [*lineage.get("words", []), f"{counted(lineage.get('written', 0), 'examples')} have one"]
+    return [*lineage.get("words", []), f"{with_noun(lineage.get('written', 0), 'examples')} have one"]
 
 
 def _sampled(lineage: dict[str, Any]) -> list[str]:
-    done = [counted(lineage["responses"], "responses")] if isinstance(lineage.get("responses"), int) else []
+    done = [with_noun(lineage["responses"], "responses")] if isinstance(lineage.get("responses"), int) else []
     return [*done, f"left out: {words}"] if (words := lineage.get("left_out_words")) else done
 
 
@@ -101,5 +101,5 @@ def _filtered(lineage: dict[str, Any]) -> list[str]:
         verb = "kept" if lineage.get("keep", True) else "removed"
         done = [f"{verb}: {text}" for _, text in words(parse(lineage.get("filters", {})))]
     removed = lineage.get("removed", 0)
-    done.append(f"{counted(removed, 'examples')} removed")
+    done.append(f"{with_noun(removed, 'examples')} removed")
     return [*done, lineage["note"]] if lineage.get("note") else done

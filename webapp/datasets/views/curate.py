@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.selection import FAULTS
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
@@ -95,32 +95,30 @@ def result_text(job: CurationJob) -> str:
     found = job.result
     if job.kind == CurationJob.Kind.DUPLICATES:
         if not found["groups"]:
-            return f"No duplicates among {counted(found['examples'], 'examples')}."
-        repeated = (
-            f"{found['exact']:,} exact and {found['near']:,} near duplicates of {counted(found['groups'], 'examples')}"
-        )
+            return f"No duplicates among {with_noun(found['examples'], 'examples')}."
+        repeated = f"{found['exact']:,} exact and {found['near']:,} near duplicates of {with_noun(found['groups'], 'examples')}"
         return f"{repeated}, among {found['examples']:,}."
     if job.kind == CurationJob.Kind.LEAKS:
         along = f" and {found['along']:,} other versions" if found["along"] else ""
-        where = f"among {counted(found['examples'], 'examples')} of this version{along}"
+        where = f"among {with_noun(found['examples'], 'examples')} of this version{along}"
         if not found["exact"] + found["near"]:
             return f"No leak {where}."
         side = "for training" if job.params["remove"] == "train" else "held out"
-        told = f"{counted(found['exact'], 'examples')} {side} ask the same as one on the other side, {found['near']:,} nearly the same"
+        told = f"{with_noun(found['exact'], 'examples')} {side} ask the same as one on the other side, {found['near']:,} nearly the same"
         return f"{told}, {where}."
     if job.kind == CurationJob.Kind.CRITERIA:
         if not found["judged"]:
             return (
-                f"None of the {counted(found['without_verdicts'], 'criteria')} has two verdicts to compare. "
+                f"None of the {with_noun(found['without_verdicts'], 'criteria')} has two verdicts to compare. "
                 "Grade the responses in a project and publish it, or give criteria verifiers."
             )
         return (
-            f"{found['idle']:,} of {counted(found['judged'], 'criteria')} with verdicts never discriminate; "
+            f"{found['idle']:,} of {with_noun(found['judged'], 'criteria')} with verdicts never discriminate; "
             f"{found['without_verdicts']:,} have fewer than two."
         )
     if job.kind == CurationJob.Kind.STRUCTURE:
         named = ", ".join(f"{count:,} {code.replace('_', ' ')}" for code, count in found["codes"].items())
-        return f"{found['flagged']:,} of {counted(found['rubrics'], 'rubrics')} raise hints" + (
+        return f"{found['flagged']:,} of {with_noun(found['rubrics'], 'rubrics')} raise hints" + (
             f": {named}." if named else "."
         )
     return _selected(job)
@@ -129,29 +127,31 @@ def result_text(job: CurationJob) -> str:
 def _selected(job: CurationJob) -> str:
     """The number of examples that a selection would leave, and its limit."""
     found = job.result
-    without = f" {counted(found['without'], 'examples')} do not have this number and stay." if found["without"] else ""
-    gone = f"{found['removed']:,} of {counted(found['known'], 'examples')} would be removed"
+    without = (
+        f" {with_noun(found['without'], 'examples')} do not have this number and stay." if found["without"] else ""
+    )
+    gone = f"{found['removed']:,} of {with_noun(found['known'], 'examples')} would be removed"
     if job.kind == CurationJob.Kind.SHORTEST:
         least = found["shortest_kept"]
         line = f"; the responses of those that stay have {least:,} characters or more" if least is not None else ""
     elif job.kind == CurationJob.Kind.BALANCE:
-        line = f"; of each of {counted(found['domains'], 'domains')} at most {found['most']:,} stay"
-        without = f" {counted(found['without'], 'examples')} have no domain and stay." if found["without"] else ""
+        line = f"; of each of {with_noun(found['domains'], 'domains')} at most {found['most']:,} stay"
+        without = f" {with_noun(found['without'], 'examples')} have no domain and stay." if found["without"] else ""
     elif job.kind == CurationJob.Kind.HARDEST:
         least = found["easiest_kept"]
         line = f"; the hardest window of those that stay has {least:.2f} nats or more" if least is not None else ""
     elif job.kind == CurationJob.Kind.MEANING:
-        line = f"; {counted(found['groups'], 'examples')} stay in their place"
-        without = f" {counted(found['without'], 'examples')} have no embedding and stay." if found["without"] else ""
+        line = f"; {with_noun(found['groups'], 'examples')} stay in their place"
+        without = f" {with_noun(found['without'], 'examples')} have no embedding and stay." if found["without"] else ""
     elif job.kind == CurationJob.Kind.FAULTY:
         counts, rare = found["faults"], found["rare"]
         seen = ", ".join(
             f"{name} {counts[name]:,}{' (not rare)' if counts[name] and name not in rare else ''}" for name in FAULTS
         )
-        line = f"; of {counted(found['responses'], 'responses')}: {seen}"
-        without = f" {counted(found['without'], 'examples')} have no response and stay." if found["without"] else ""
+        line = f"; of {with_noun(found['responses'], 'responses')}: {seen}"
+        without = f" {with_noun(found['without'], 'examples')} have no response and stay." if found["without"] else ""
     else:
-        line = f"; {counted(found['known'] - found['removed'], 'examples')} cover the rest"
+        line = f"; {with_noun(found['known'] - found['removed'], 'examples')} cover the rest"
     return f"{gone}{line}.{without}"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from trainer.config.errors import ConfigInvalid
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.accounts.models import Membership
 from webapp.core.forms.formtree import FormGroup, Tree
 from webapp.core.forms.initial import set_at_path
@@ -199,5 +199,5 @@ class EvaluationForm:
 
 def _version_label(row: DatasetVersion) -> str:
     count = row.counts.get("examples")
-    size = f" · {counted(count, 'examples')}" if isinstance(count, int) else ""
+    size = f" · {with_noun(count, 'examples')}" if isinstance(count, int) else ""
     return f"{row.dataset.name} · v{row.number}{size}{' · draft' if row.state == 'draft' else ''}{' · archived' if row.dataset.archived_at else ''}"

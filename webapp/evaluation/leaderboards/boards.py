@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db.models import F
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 
 from .. import queries
 from ..models import Evaluation
@@ -136,8 +136,8 @@ def _why(entry: dict[str, Any], count: int | None) -> str:
     if not entry.get("items"):
         return "not known on which items"
     if entry["item_count"] == count:
-        return f"measured on {counted(count or 0, 'items')} that are not those of most rows"
-    return f"measured on {counted(entry['item_count'], 'items')}, most rows on {count or 0:,}"
+        return f"measured on {with_noun(count or 0, 'items')} that are not those of most rows"
+    return f"measured on {with_noun(entry['item_count'], 'items')}, most rows on {count or 0:,}"
 
 
 def _score(entry: dict[str, Any]) -> float:

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from pydantic import TypeAdapter
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.metrics.estimate import undefined_estimate
 from webapp.core.tasks import enqueue
 from webapp.judging.models import JudgeVersion
@@ -87,7 +87,7 @@ class Licence:
         if value is None:
             found.append("Its newest comparison gave no number.")
         elif n is not None and n < FEW:
-            found.append(f"Its newest comparison has only {counted(n, 'labels')}.")
+            found.append(f"Its newest comparison has only {with_noun(n, 'labels')}.")
         if newest.place == "below":
             found.append("People agree with each other more often than with this judge.")
         return found

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from trainer.config.fields import knob
 from trainer.contracts import Example
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.metrics.fused import Fused, Minutes, Preferred, Ranks, fused
 
 from .. import report as r
@@ -216,7 +216,7 @@ def _weights(found: Fused) -> Iterator[r.Table]:
         ]
         for each in found.weights
     ]
-    left_out = counted(found.weights_left_out, "further criteria") if found.weights_left_out else ""
+    left_out = with_noun(found.weights_left_out, "further criteria") if found.weights_left_out else ""
     note = "Criteria that occur in only one prompt keep their points, because no other prompt says anything about them."
     if rows:
         columns = [

@@ -8,7 +8,7 @@ import numpy as np
 
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.judges.combine import unswapped
 from trainer.judges.inputs import JudgeInput, of_example
 from trainer.judges.kinds.rationales import FLAWS
@@ -136,7 +136,7 @@ def _said(
 ) -> list[JudgedReasons]:
     """Reasons and verdict of the first sample in the order that the judge saw first: both belong to one answer."""
     inputs = [of_example(pair.example, pair=True) for pair, _ in pairs]
-    answers = context.judge(version, inputs, f"{judge} on {counted(len(inputs), 'pairs')}")
+    answers = context.judge(version, inputs, f"{judge} on {with_noun(len(inputs), 'pairs')}")
     first: dict[str, JudgedQuestion] = {}
     for answer in answers:
         first.setdefault(answer.subject["example"], answer)

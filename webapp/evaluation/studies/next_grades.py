@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import Http404
 
 from trainer.contracts import Example
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.accounts.models import Membership
 from webapp.annotation import kinds
 from webapp.annotation.models import Project
@@ -160,7 +160,7 @@ def _all_gradable(evaluation: Evaluation, found: list[Example]) -> None:
     lost = sum(criteria != known.get(about) for about, criteria in drawn.items())
     if lost:
         raise Conflict(
-            f"Of {counted(len(drawn), 'responses')}, {lost:,} cannot be graded: the dataset does not have their prompt with the "
+            f"Of {with_noun(len(drawn), 'responses')}, {lost:,} cannot be graded: the dataset does not have their prompt with the "
             "rubric by which they were scored. The others alone would not be a random part.",
             code="not_gradable",
         )

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from trainer.config import RECIPES, resolve, upgrade_stored
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.accounts.models import Membership
 from webapp.annotation.agreement.refresh import review_new
 from webapp.annotation.jobs import runner
@@ -106,7 +106,7 @@ def why_not(project: Project) -> str:
     missing = Task.objects.filter(project=project, overlap__isnull=False, completed_at=None).count()
     if missing:
         asks = f", and it {GETS_NO_ANSWERS[project.state]}" if project.state in GETS_NO_ANSWERS else ""
-        return f"{counted(missing, 'tasks')} still {'lacks' if missing == 1 else 'lack'} answers{asks}"
+        return f"{with_noun(missing, 'tasks')} still {'lacks' if missing == 1 else 'lack'} answers{asks}"
     if publish.usual(project).what == "answers":
         return ""
     review_new(project)
@@ -119,11 +119,11 @@ def _undecided(project: Project) -> str:
         return ACCEPTING
     apart = review.undecided(project).count()
     if apart:
-        return f"{counted(apart, 'disagreements')} {'waits' if apart == 1 else 'wait'} for a decision in the project's review"
+        return f"{with_noun(apart, 'disagreements')} {'waits' if apart == 1 else 'wait'} for a decision in the project's review"
     alone = review.undecided(project, singles=True).count()
     if alone:
         return (
-            f"{counted(alone, 'single answers')} {'waits' if alone == 1 else 'wait'} for a decision. Accept single answers in the "
+            f"{with_noun(alone, 'single answers')} {'waits' if alone == 1 else 'wait'} for a decision. Accept single answers in the "
             "project's review, or let the project publish each answer by itself"
         )
     # as `publish` chooses: no gold task, and nothing that was left unresolved

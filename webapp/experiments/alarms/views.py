@@ -6,7 +6,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.problems import Problem
@@ -40,6 +40,6 @@ def run_alarm_people(request: HttpRequest, run_id: int, alarm_id: int) -> HttpRe
     except Problem as problem:
         messages.error(request, problem.message)
         return redirect("run", run_id)
-    told = f"{counted(sent, 'responses')} went to people." if sent else "These responses went to people before."
+    told = f"{with_noun(sent, 'responses')} went to people." if sent else "These responses went to people before."
     messages.success(request, told)
     return redirect("run", run_id)

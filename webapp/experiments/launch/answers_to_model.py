@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import Count
 
 from trainer.config import RECIPES
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.accounts.models import Membership
 from webapp.annotation.agreement.refresh import STANDS
 from webapp.annotation.kinds import COMPARING
@@ -72,7 +72,7 @@ def train(membership: Membership, project: Project) -> Run:
         config=_config(version, base),
         dataset=DatasetChoice(id=version.dataset_id, version=version.number),
         experiment=project.name,
-        name=f"Reward model of {counted(answers, 'answers')}",
+        name=f"Reward model of {with_noun(answers, 'answers')}",
         key=f"answers-{project.pk}-{version.pk}",
     )
 

@@ -12,7 +12,7 @@ from math import ceil, log
 from typing import Any
 
 from trainer.config import RECIPES, ConfigInvalid, RecipeConfig, resolve, upgrade_stored
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging import queries as judging
 from webapp.judging.models import JudgeVersion
@@ -111,7 +111,7 @@ def judges(workspace_id: int, recipe: str, config: RecipeConfig) -> ExpectedUse 
     if unknown := sorted(names - set(known)):
         notes.append(f"without {', '.join(unknown)}: not known")
     if sources:
-        notes.append(f"and {counted(len(sources), 'other runs')}")
+        notes.append(f"and {with_noun(len(sources), 'other runs')}")
     return ExpectedUse(f"{_size(tokens)} tokens", "; ".join(notes), newest, tokens, money)
 
 

@@ -14,7 +14,7 @@ from trainer.config import RECIPES, ConfigInvalid, Recipe, RecipeConfig, presets
 from trainer.config.presets import Preset
 from trainer.config.rewards.expression import ExpressionInvalid, parse
 from trainer.config.sections.phases import Line
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.accounts.models import Membership
 from webapp.core.forms.formtree import FormGroup, Tree
 from webapp.core.forms.initial import set_at_path
@@ -478,7 +478,7 @@ def _places(group: FormGroup, title: str) -> Iterator[tuple[str, str]]:
 
 def _version_label(row: DatasetVersion) -> str:
     count = row.counts.get("examples")
-    size = f" · {counted(count, 'examples')}" if isinstance(count, int) else ""
+    size = f" · {with_noun(count, 'examples')}" if isinstance(count, int) else ""
     return f"{row.dataset.name} · v{row.number}{size}{' · draft' if row.state == 'draft' else ''}{' · archived' if row.dataset.archived_at else ''}"
 
 

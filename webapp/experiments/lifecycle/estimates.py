@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.weights.models import WeightsJob
 
 from ..models import Run
@@ -53,5 +53,5 @@ def about(seconds: float) -> str:
     if seconds < 1.5 * HOUR:
         return "about an hour"
     if seconds < 36 * HOUR:
-        return f"about {counted(round(seconds / HOUR), 'hours')}"
-    return f"about {counted(round(seconds / DAY), 'days')}"
+        return f"about {with_noun(round(seconds / HOUR), 'hours')}"
+    return f"about {with_noun(round(seconds / DAY), 'days')}"

@@ -17,7 +17,7 @@ from math import ceil
 from typing import NamedTuple
 
 from trainer.config import ConfigInvalid, FieldProblem, RecipeConfig, resolve, upgrade_stored
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.accounts.administration import quotas
 from webapp.core.distributed import cluster
 from webapp.core.distributed.ray_client import JobResources, gigabytes
@@ -163,7 +163,7 @@ def problems(workspace_id: int, config: RecipeConfig) -> Iterator[FieldProblem]:
         reason = f"and the cluster has {there}; lower it"
     if reason:
         field = "runner.workers" if held.sampling and held.sampling.copies else "optim.processes"
-        yield FieldProblem(field, f"the run asks for {counted(held.gpus, 'GPUs')}, its own among them, {reason}")
+        yield FieldProblem(field, f"the run asks for {with_noun(held.gpus, 'GPUs')}, its own among them, {reason}")
     else:
         yield from _too_large(of_config(config))
 
@@ -206,7 +206,7 @@ def waits(run: Run) -> str:
 
 def missing(gone: int) -> str:
     return (
-        f"the cluster had {counted(gone, 'GPUs')}, and now Ray reports none. It continues once they are back. If they will not come "
+        f"the cluster had {with_noun(gone, 'GPUs')}, and now Ray reports none. It continues once they are back. If they will not come "
         f"back, the person who runs this installation can remove {cluster.REMEMBERED} in its folder; runs then train on the "
         "processor"
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from trainer.config import FieldProblem, Recipe, RecipeConfig
 from trainer.config.recipe import DataNeed
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.datasets.versions.training_counts import Counts
 
 
@@ -73,7 +73,7 @@ def problems(found: Fit, named: str, heldout_wanted: int) -> Iterator[FieldProbl
             other.need.words for other in found.needs if each.need.either and other.need.either == each.need.either
         ]
         words = " or ".join(alternatives or [each.need.words])
-        left = "; ".join(f"{counted(number, what)} left out" for number, what in each.left_out)
+        left = "; ".join(f"{with_noun(number, what)} left out" for number, what in each.left_out)
         reason = f"{named} has no training {words}, which {found.recipe.title!r} needs{f' ({left})' if left else ''}"
         yield FieldProblem("dataset", reason)
         if alternatives:

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.contracts.rollout_examples import LEFT_OUT, FilterStep, SampledResponse, WantedResponses, gather, sift
 from trainer.rewards.rejection import form_fault, problems, share_right
 from webapp.accounts.models import Membership
@@ -60,7 +60,9 @@ def _gathered(job: ImportJob, heard: Heard) -> tuple[Iterator[str], dict[str, An
     found = gather(sampled, known, wanted, f"{run.base.name}, run {run.pk}", form_fault(wanted))
     if not found.examples:
         why = f"; {found.left_out_words}" if found.left_out else ""
-        raise Invalid("No response is left.", {"wanted": f"None of {counted(len(sampled), 'responses')} is left{why}."})
+        raise Invalid(
+            "No response is left.", {"wanted": f"None of {with_noun(len(sampled), 'responses')} is left{why}."}
+        )
     facts = {"prompts": len(found.examples), "responses": found.responses, "left_out": dict(found.left_out)}
     return (each.canonical() for each in found.examples), {**facts, "left_out_words": found.left_out_words}
 
@@ -115,7 +117,7 @@ def check(run: Run, wanted: WantedResponses, most: int) -> None:
     if not count:
         raise Invalid("There is no such response.", {"steps": "have no response that was sampled"})
     if count > most:
-        reason = f"hold {counted(count, 'responses')}, and {most:,} are taken at once; name fewer steps"
+        reason = f"hold {with_noun(count, 'responses')}, and {most:,} are taken at once; name fewer steps"
         raise Invalid("These are too many responses at once.", {"steps": reason})
 
 

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from trainer.contracts import Example
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.accounts.models import Membership
 from webapp.annotation import kinds
 from webapp.annotation.models import Project
@@ -67,7 +67,7 @@ class Prepared:
 
     @property
     def left_out_words(self) -> str:
-        return "; ".join(f"{why} ({counted(number, 'responses')})" for why, number in self.left_out.items())
+        return "; ".join(f"{why} ({with_noun(number, 'responses')})" for why, number in self.left_out.items())
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,9 @@ def _pair(row: Rollout, group: Sequence[Rollout]) -> list[Rollout]:
 def told(sent: SentToProject) -> str:
     """The result, in words."""
     words = (
-        f"{counted(sent.new, 'examples')} went to {sent.project}." if sent.new else f"{sent.project} had them already."
+        f"{with_noun(sent.new, 'examples')} went to {sent.project}."
+        if sent.new
+        else f"{sent.project} had them already."
     )
     if sent.new and sent.before:
         words += f" {sent.before} were there already."

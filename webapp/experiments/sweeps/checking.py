@@ -7,7 +7,7 @@ from typing import Any
 
 from trainer.config import RECIPES, ConfigInvalid, FieldProblem, resolve
 from trainer.config.together import why_apart
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.accounts.models import Membership
 from webapp.core.forms.formtree import Input
 
@@ -234,7 +234,9 @@ def _check_size(found: Checked, wish: Wish) -> None:
     if wish.method == "grid":
         found.trials = total or 0
         if total is None or total > MOST_TRIALS:
-            found.say("axes", f"the grid has {counted(total or 0, 'combinations')}; at most {MOST_TRIALS:,} are tried")
+            found.say(
+                "axes", f"the grid has {with_noun(total or 0, 'combinations')}; at most {MOST_TRIALS:,} are tried"
+            )
             return
         for why in _of_grid(found, wish.recipe):
             found.say("axes", why)

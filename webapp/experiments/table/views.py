@@ -11,7 +11,7 @@ from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
 from webapp.core.problems import Invalid, Problem
@@ -207,7 +207,7 @@ def compare(request: HttpRequest) -> HttpResponseBase:
     if query is None:
         ids, gone = _there(membership, ids)
         if gone:
-            told = f"{counted(gone, 'runs')} of this address {'is' if gone == 1 else 'are'} not here any more."
+            told = f"{with_noun(gone, 'runs')} of this address {'is' if gone == 1 else 'are'} not here any more."
             messages.info(request, told)
         if gone and not ids:
             return redirect("runs")

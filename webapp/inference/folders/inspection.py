@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.core.problems import Invalid
 
 from ..models import RegisteredModel
@@ -73,7 +73,7 @@ def _head(weights: list[Path], config: dict[str, Any], architecture: str) -> str
     numbers = len(labels) if isinstance(labels, dict) else 2  # as in transformers, if the config does not say
     if numbers != 1:
         raise _unusable(
-            f"gives {counted(numbers, 'numbers')} for a text (id2label in config.json); a reward model gives one"
+            f"gives {with_noun(numbers, 'numbers')} for a text (id2label in config.json); a reward model gives one"
         )
     if _SCORE not in _shapes(weights):
         raise _unusable(f"its weights lack {_SCORE}, the head that scores; it was saved without it")

@@ -11,7 +11,7 @@ from typing import Any
 
 from trainer import files
 from trainer.contracts import ModelFile
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 
 from ..models import RegisteredModel
 from .stored import missing_folder
@@ -49,7 +49,7 @@ def problem(folder: Path, rows: object) -> str:
     tokens = _tokens(_told(file))
     if tokens <= rows:
         return ""
-    return f"its tokenizer is another model's: it has {counted(tokens, 'tokens')}, and the weights know {rows:,}"
+    return f"its tokenizer is another model's: it has {with_noun(tokens, 'tokens')}, and the weights know {rows:,}"
 
 
 def _told(file: Path) -> Any:
@@ -74,7 +74,7 @@ def speaks_otherwise(teacher: RegisteredModel, model: RegisteredModel) -> str:
     apart = len(spoken.items() ^ heard.items())
     return (
         f"{teacher.name} has another vocabulary than {model.name}, so its log-probabilities are of other tokens: "
-        f"{counted(len(spoken), 'tokens')} and {len(heard):,}, {counted(apart, 'entries')} differ. Choose a model of the same family"
+        f"{with_noun(len(spoken), 'tokens')} and {len(heard):,}, {with_noun(apart, 'entries')} differ. Choose a model of the same family"
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from trainer.config.architectures import KNOWN, path_of, unknown
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 
 from ..models import RegisteredModel
 
@@ -56,8 +56,8 @@ def words(model: RegisteredModel) -> str:
     state, reason = trial.get("state"), trial.get("reason", "")
     if state == "fits":
         return (
-            f"The generic path, in the model's own attention. Tried here: over {counted(int(trial['tokens']), 'tokens')} packed and padded "
-            f"log-probabilities differ by at most {trial['largest']:.2g}; {counted(int(trial['adapters']), 'layers')} took an adapter; the "
+            f"The generic path, in the model's own attention. Tried here: over {with_noun(int(trial['tokens']), 'tokens')} packed and padded "
+            f"log-probabilities differ by at most {trial['largest']:.2g}; {with_noun(int(trial['adapters']), 'layers')} took an adapter; the "
             f"sampler's differ from the trainer's by {trial['sampler']:.2g} on average."
         )
     if state == "refused":

@@ -9,7 +9,7 @@ from django.urls import path
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from trainer.config.errors import ConfigInvalid
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.judges.spec import KINDS, Kind
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
@@ -198,7 +198,7 @@ def judge_examples(request: HttpRequest, judge_id: int) -> HttpResponseBase:
         except Invalid as refused:
             problem = refused.fields.get("examples", refused.message)
         else:
-            messages.success(request, f"Versions are compared on {counted(len(judge.fixed_examples), 'examples')}.")
+            messages.success(request, f"Versions are compared on {with_noun(len(judge.fixed_examples), 'examples')}.")
             return redirect("judge", judge.pk)
     rows = dataset_list(membership.workspace_id).order_by("name")
     context = {

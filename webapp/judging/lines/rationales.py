@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.metrics.rationale import RationaleSample
 
 from .fields import LineProblem, fields, name, verdict
@@ -22,7 +22,7 @@ def parse_sample(row: Any) -> RationaleSample:
     if isinstance(human, bool) or not isinstance(human, int) or human < 0:
         raise LineProblem("human", f"expected the number of human reasons, found {human!r:.60}")
     if len(matrix) not in (0, human):
-        raise LineProblem("matrix", f"{counted(len(matrix), 'rows')} for {counted(human, 'human reasons')}")
+        raise LineProblem("matrix", f"{with_noun(len(matrix), 'rows')} for {with_noun(human, 'human reasons')}")
     label, said = (verdict(row, field, numbers=True) for field in ("label", "verdict"))
     return RationaleSample(name(row, "id", default=""), matrix, human, label, said)
 

@@ -9,7 +9,7 @@ from django.urls import path
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.accounts.access import member, require
 from webapp.annotation import access as projects
 from webapp.annotation import page_context
@@ -61,7 +61,7 @@ def _act(request: HttpRequest, project: Project) -> str:
         work.stop(project, Job.Kind.SUGGEST)
         return "The judge is being stopped; its verdicts are kept."
     if action == "remove":
-        return f"The suggestions of {counted(take_away(membership, project), 'tasks')} were taken away."
+        return f"The suggestions of {with_noun(take_away(membership, project), 'tasks')} were taken away."
     rows = queries.usable_versions(project.workspace_id, JUDGES.get(project.kind, ()))
     chosen = whole_number(request.POST.get("judge", ""))
     version = None if chosen is None else rows.filter(pk=chosen).first()

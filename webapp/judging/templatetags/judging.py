@@ -8,7 +8,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.judges.spec import KINDS
 from webapp.core.templatetags.ui import icon
 
@@ -67,7 +67,7 @@ def about(subject: Mapping[str, Any]) -> str:
     if "criterion" in subject:
         parts.append(f"criterion {subject['criterion']}")
     elif isinstance(subject.get("criteria"), list):
-        parts.append(counted(len(subject["criteria"]), "criteria"))
+        parts.append(with_noun(len(subject["criteria"]), "criteria"))
     if "sample" in subject:
         parts.append(f"sample {subject['sample'] + 1}")
     return " · ".join(filter(None, parts))

@@ -8,7 +8,7 @@ from typing import Any
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
 from trainer.contracts import Example
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.judges.combine import criterion_verdicts
 from trainer.judges.inputs import JudgeInput
 from trainer.metrics.audit import HumanRange, human_range
@@ -169,7 +169,7 @@ def _asked(context: Context, version: int, judge: str, people: Sequence[Graded])
         )
         for (key, response), rows in by_response.items()
     ]
-    answers = context.judge(version, inputs, f"{judge} on {counted(len(inputs), 'responses')}")
+    answers = context.judge(version, inputs, f"{judge} on {with_noun(len(inputs), 'responses')}")
     said = {key: {v.criterion_id: v for v in found} for key, found in criterion_verdicts(answers).items()}
     ids: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for answer in answers:

@@ -8,7 +8,7 @@ from typing import Any
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
 from trainer.contracts import Example
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.judges.combine import PairVerdict, pair_verdicts, unswapped
 from trainer.judges.inputs import of_example
 from trainer.metrics.audit import Audit, AuditCase
@@ -137,7 +137,7 @@ def asked(context: Context) -> Iterator[AuditedPair]:
     for choice in config.judges:
         facts = context.judge_facts(choice.version)
         inputs = [of_example(pair.example, pair=True) for pair in pairs.values()]
-        answers = context.judge(choice.version, inputs, f"{facts.key} on {counted(len(inputs), 'pairs')}")
+        answers = context.judge(choice.version, inputs, f"{facts.key} on {with_noun(len(inputs), 'pairs')}")
         verdicts = {key[0]: found for key, found in pair_verdicts(answers).items()}
         said: dict[str, list[JudgedQuestion]] = defaultdict(list)
         for each in answers:

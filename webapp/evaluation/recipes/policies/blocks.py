@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from trainer.contracts import Rubric
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.metrics import policy as bench
 from trainer.metrics.compare import keyed_difference, unpaired_difference
 from trainer.metrics.estimate import Estimate, bootstrap_mean, proportion
@@ -109,7 +109,7 @@ def changed(by_model: Models) -> Iterator[r.Table]:
     rows = [_change(by_model, names[0], names[-1], key) for key, a, b in both[:MOST_CHANGED] if a != b]
     same = sum(a == b for _, a, b in both)
     note = (
-        f"Mean clipped score of each prompt's responses, from {names[0]} to {names[-1]}: of {counted(len(both), 'prompts')} with both "
+        f"Mean clipped score of each prompt's responses, from {names[0]} to {names[-1]}: of {with_noun(len(both), 'prompts')} with both "
         f"scores {len(both) - same:,} changed. A prompt leads to the responses side by side."
     )
     yield r.table(CHANGED, ["Prompt", names[0], names[-1], "Change"], rows, note)
@@ -305,7 +305,7 @@ def ranking(outcomes: Outcomes, how: str) -> r.Table:
         cells = [r.text(each.item, mine), r.count(each.wins, mine, "won"), r.count(each.ties, mine, "tied")]
         cells += [r.count(each.losses, mine, "lost"), r.count(lost, mine, "no outcome", tone="warn" if lost else "")]
         rows.append([*cells, r.estimate(each.win_rate, mine), r.estimate(each.strength, mine, unit="points")])
-    missing = f" Without an outcome: {counted(found.missing, 'comparisons')}." if found.missing else ""
+    missing = f" Without an outcome: {with_noun(found.missing, 'comparisons')}." if found.missing else ""
     note = (
         f"Prompts compared {how}; a number leads to the responses compared. Strengths are Bradley-Terry log odds with "
         f"mean 0.{missing} {found.problem}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from trainer.config.fields import Section, knob
 from trainer.contracts import Example, Verdict
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.metrics.corrected import FEWEST, Corrected, corrected_mean, more_labels
 from trainer.metrics.estimate import Estimate
 from trainer.rubrics import report_score
@@ -209,12 +209,14 @@ def _within(found: Estimate) -> Estimate:
 
 def _note(half_width: float, settled: int, places: Sequence[str]) -> str:
     known = (
-        f"{counted(settled, 'prompts')} need no grades, because programs decide all their criteria. " if settled else ""
+        f"{with_noun(settled, 'prompts')} need no grades, because programs decide all their criteria. "
+        if settled
+        else ""
     )
     return (
         "Each prompt counts once. The interval holds however wrong the judge is, if the graded prompts were drawn at random: "
         "those “to grade next” are. "
         f"The wanted interval is plus or minus {half_width:.1%}; from "
-        f"{counted(FEWEST, 'graded prompts')} on there is one. A criterion on which people are evenly split counts half. {known}"
+        f"{with_noun(FEWEST, 'graded prompts')} on there is one. A criterion on which people are evenly split counts half. {known}"
         f"Grades were read from {', '.join(places) or 'no dataset'}."
     )

@@ -12,7 +12,7 @@ from typing import ClassVar
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
 from trainer.contracts import Response
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.judges.combine import pair_verdicts
 from trainer.judges.inputs import JudgeInput
 
@@ -130,7 +130,7 @@ def _rate(context: Context, tried: TriedScorer, groups: Sequence[PreferenceGroup
 def _compare(context: Context, tried: TriedScorer, groups: Sequence[PreferenceGroup]) -> None:
     """Whether it is right on balance over both orders, as in a judge audit: one order right and the other a tie is right."""
     inputs = [_input(group, pair) for group in groups for pair in group.pairs]
-    answers = context.judge(tried.version or 0, inputs, f"{tried.name} on {counted(len(inputs), 'pairs')}")
+    answers = context.judge(tried.version or 0, inputs, f"{tried.name} on {with_noun(len(inputs), 'pairs')}")
     for said in answers:
         tried.verdicts[str(said.subject["example"])] += [said.id] if said.id else []
     tried.sides = {}

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from trainer.contracts import Criterion
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from trainer.judges.combine import pair_verdicts
 from trainer.judges.inputs import of_example
 from trainer.metrics import rubricbench as bench
@@ -107,7 +107,7 @@ def _sampled_items(context: Context, seen: Sequence[SeenPair]) -> tuple[dict[str
     sizes = [size for size in OWN_SIZES if size <= most and any(len(pool) >= size for pool in pools.values())]
     cases = {size: _asked(context, seen, first(size), f"with {size} own items") for size in sizes}
     short = sum(len(pool) < most for pool in pools.values())
-    told = f"Own items are those of up to {counted(rubrics, 'rubrics')} sampled per pair, each item once."
+    told = f"Own items are those of up to {with_noun(rubrics, 'rubrics')} sampled per pair, each item once."
     if short:
         told += f" {short:,} of {len(pools):,} pairs did not come to {most} different items."
     return _series("own items", cases, seen), f"{told}{note}"

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from trainer.contracts.plurals import counted
+from trainer.contracts.plurals import with_noun
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
 from webapp.core.pages import confirmation
@@ -33,7 +33,7 @@ def checkpoint_rule(request: HttpRequest) -> HttpResponseBase:
             if on and (asked := confirmation.question(request, **_question(membership, days))):
                 return asked
             services.change(membership, on, days)
-            told = f"Checkpoints are deleted {counted(days, 'days')} after the end of their run, unless something needs them."
+            told = f"Checkpoints are deleted {with_noun(days, 'days')} after the end of their run, unless something needs them."
             messages.success(request, told if on else "The rule is off. Nothing more is deleted.")
             return redirect("checkpoint_rule")
     else:
@@ -45,14 +45,12 @@ def checkpoint_rule(request: HttpRequest) -> HttpResponseBase:
 
 def _question(membership: Membership, days: int) -> dict[str, str]:
     found = preview(membership.workspace_id, days)
-    what = (
-        f"{counted(found.checkpoints, 'checkpoints')} of {counted(found.runs, 'runs')}, {filesizeformat(found.bytes)}"
-    )
+    what = f"{with_noun(found.checkpoints, 'checkpoints')} of {with_noun(found.runs, 'runs')}, {filesizeformat(found.bytes)}"
     text = (
         f"Now these would be deleted: {what}. Later, checkpoints of other runs follow. Deleted files cannot be restored, except from a backup. "
         "You can switch the rule off at any time."
     )
-    title = f"Delete checkpoints {counted(days, 'days')} after the end of a run?"
+    title = f"Delete checkpoints {with_noun(days, 'days')} after the end of a run?"
     return {"title": title, "text": text, "yes": "Switch on", "no": "Leave it off", "back": reverse("checkpoint_rule")}
 
 
