@@ -26,7 +26,7 @@ def kill(process: subprocess.Popen, job: Model, work: locks.Work) -> None:
     """Returns after the server has noticed. The job is read again."""
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, "the worker ended before it could be killed"
-    with locks.alone(work, job.pk, wait=True):
+    with locks.exclusive(work, job.pk, wait=True):
         job.refresh_from_db()
 
 

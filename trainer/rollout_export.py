@@ -8,7 +8,14 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from trainer.contracts import Example, RolloutRecord, RunEvent
-from trainer.contracts.rollout_examples import LEFT_OUT, FilterStep, SampledResponse, WantedResponses, gather, sift
+from trainer.contracts.rollout_examples import (
+    LEFT_OUT,
+    FilterStep,
+    SampledResponse,
+    WantedResponses,
+    filter_responses,
+    gather,
+)
 from trainer.rewards.rejection import form_fault, problems, share_right
 
 
@@ -23,7 +30,7 @@ def rollouts(arguments: list[str]) -> int:
     try:
         examples = {example.key: example for example in _examples(options.data)}
         sampled, fault = _sampled(options.run / "events.jsonl", wanted), form_fault(wanted)
-        kept, steps = sift(sampled, examples, wanted, fault)
+        kept, steps = filter_responses(sampled, examples, wanted, fault)
         if options.preview:
             _show(len(sampled), steps, options.preview)
             return 0 if kept else 1

@@ -66,7 +66,7 @@ def home(request: HttpRequest) -> HttpResponse:
     context = {
         "membership": membership,
         "may_launch": membership.may(Role.RESEARCHER),
-        "needs": needs.of(membership),
+        "needs": needs.rows_that_need_attention(membership),
         "active": active,
         "recent": recent,
         "datasets": found,

@@ -81,7 +81,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         "storage": _storage(),
         "versions": _versions(),
         "uses": uses(found.items),
-        "limits": quotas.own().get(None, quotas.Limits()),
+        "limits": quotas.limits_by_workspace().get(None, quotas.Limits()),
         "next": found.next,
     }
     return render(request, "installation/overview.html", context)
@@ -213,12 +213,12 @@ def _page(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
 
 
 def _own(workspace_id: int | None) -> quotas.Limits:
-    return quotas.own().get(workspace_id, quotas.Limits())
+    return quotas.limits_by_workspace().get(workspace_id, quotas.Limits())
 
 
 def uses(workspaces: Sequence[Workspace]) -> list[Use]:
     """The use of each workspace, in four queries for any number of them."""
-    ids, known = [each.pk for each in workspaces], quotas.own()
+    ids, known = [each.pk for each in workspaces], quotas.limits_by_workspace()
     rows = Membership.objects.filter(workspace_id__in=ids).values_list("workspace_id")
     members = dict(rows.annotate(count=Count("id")).order_by())
     active = waiting_line.launched(waiting_line.RUNNING).filter(experiment__workspace_id__in=ids)

@@ -69,7 +69,7 @@ class NeedKind:
     lines: Callable[[QuerySet[Any]], list[AttentionItem]]
 
 
-def of(membership: Membership) -> Needs:
+def rows_that_need_attention(membership: Membership) -> Needs:
     """The rows that need attention, for reviewers and above. The number of queries has a bound, for any number of rows: one query says which
     kinds have rows, and only the rows of these are read."""
     workspace = membership.workspace.pk

@@ -29,4 +29,4 @@ class NeedsOut(Schema):
 
 @router.get("/needs", response=NeedsOut, summary="Things that need somebody, and work that ended well since yesterday")
 def needs_of(request: HttpRequest) -> needs.Needs:
-    return needs.of(require(request, Role.REVIEWER))
+    return needs.rows_that_need_attention(require(request, Role.REVIEWER))

@@ -44,7 +44,7 @@ def forget_fetched() -> None:
 @shared_task(name="workers.upkeep.erase_deleted_runs")
 def erase_deleted_runs() -> None:
     tracking.erase_deleted()
-    discarding.forget()
+    discarding.erase_expired()
 
 
 @shared_task(name="workers.upkeep.clear_sessions")

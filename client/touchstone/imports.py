@@ -21,7 +21,7 @@ from . import neptune, tensorboard, trackio
 from .http import ApiError
 from .server import Server
 from .spool import AT_ONCE, Sender, Spool
-from .values import flat, word
+from .values import flatten, word
 
 LAST_STEP = 2**31 - 1
 LONGEST_KEY, LONGEST_PARAM, LONGEST_TAG = 250, 6_000, 8_000  # characters that the server takes
@@ -87,7 +87,7 @@ class Target:
     def params(self, config: Mapping[str, Any]) -> None:
         """Sends params. If the run has a param with another value, it keeps that value."""
         rows = []
-        for key, value in flat(config):
+        for key, value in flatten(config):
             text = "" if value is None else str(value)
             if not 0 < len(key) <= LONGEST_KEY or len(text) > LONGEST_PARAM:
                 self.sent.unsaid["config values that are too long"] += 1

@@ -12,7 +12,7 @@ from typing import Any
 
 from . import distributions
 from .tensorboard import Scalar
-from .values import flat, number
+from .values import flatten, number
 
 MAGIC = b"SQLite format 3\0"
 HISTOGRAM = "trackio.histogram"  # the kind of such a value
@@ -106,7 +106,7 @@ class Database:
 
 
 def _scalars(step: Any, time: Any, text: Any, before: str, unsaid: "Counter[str]") -> Iterator[Scalar]:
-    for key, value in flat(_plain(_object(text), unsaid)):
+    for key, value in flatten(_plain(_object(text), unsaid)):
         found = float(value) if value in NOT_FINITE else number(value)
         if found is None:
             unsaid[f"{type(value).__name__} of {key}"] += 1

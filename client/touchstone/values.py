@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 
-def flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
     """`{"optim": {"lr": 1}}` as `optim.lr`."""
     for key, value in values.items():
         path = f"{before}.{key}" if before else str(key)
         if isinstance(value, Mapping) and value:
-            yield from flat(value, path)
+            yield from flatten(value, path)
         else:
             yield path, value
 

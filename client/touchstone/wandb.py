@@ -27,7 +27,7 @@ from .distributions import Histogram as Histogram
 from .server import Server
 from .spool import Background, Sender, Spool, now_ms
 from .unsupported import Unsupported, once, standing_for
-from .values import flat, number, word
+from .values import flatten, number, word
 from .wandb_alias import install
 from .wandb_config import Config, Summary, given_config
 from .wandb_config import Error as Error
@@ -169,7 +169,7 @@ class Run:
         self.config.send()
         self._last = self.step
         metrics, at = list[dict[str, Any]](), now_ms()
-        for key, value in flat(self._with_quantiles()):
+        for key, value in flatten(self._with_quantiles()):
             if isinstance(value, Table):
                 self._file(f"tables/{key}-{self.step}.table.json", value.text().encode())
             elif (found := number(value)) is not None:
@@ -187,7 +187,7 @@ class Run:
     def _with_quantiles(self) -> dict[str, Any]:
         """The values of the step, with the quantiles of a histogram in its place."""
         found = dict[str, Any]()
-        for key, value in flat(self._row):
+        for key, value in flatten(self._row):
             if not isinstance(value, Histogram):
                 found[key] = value
             elif value.quantiles:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .values import flat, number
+from .values import flatten, number
 
 logger = logging.getLogger("touchstone.wandb")
 LONGEST = 6_000  # characters of a value of the config
@@ -61,7 +61,7 @@ class Config(_Named):
 
     def send(self) -> None:
         """Sends the values that are new since the last time, in pieces that the server accepts."""
-        texts = {key: str(value)[:LONGEST] for key, value in flat(self)}
+        texts = {key: str(value)[:LONGEST] for key, value in flatten(self)}
         changed = [key for key, text in texts.items() if self._sent.get(key, text) != text]
         for key in changed:
             logger.warning(
@@ -87,7 +87,7 @@ class Summary(_Named):
     def said(self) -> tuple[dict[str, float], dict[str, str]]:
         """The values that only the program gave: numbers under keys that it has not logged, and everything else in words."""
         numbers, words = dict[str, float](), dict[str, str]()
-        for key, value in flat(self):
+        for key, value in flatten(self):
             found = number(value)
             if found is not None and key not in self._logged:
                 numbers[key] = found

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trainer.claims.rubric_pairs import FEWEST, GIVEN, MOST, divided, examples
+from trainer.claims.rubric_pairs import FEWEST, GIVEN, MOST, examples, split_examples
 from trainer.contracts import Example
 from webapp.datasets.formats.rubricbench.read import IMPORTER
 
@@ -69,5 +69,5 @@ def test_the_claim_reads_what_the_importer_reads(imported):
     assert [each.canonical() for each in examples(FILE)] == [
         Example.model_validate(each.model_dump()).canonical() for each in told
     ]
-    shown, kept = divided(examples(FILE))
+    shown, kept = split_examples(examples(FILE))
     assert len(shown) == 40 and Counter(example.split for example in kept) == {"train": 40, "heldout": 20}

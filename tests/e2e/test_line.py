@@ -28,7 +28,7 @@ def test_the_line_moves_and_a_raised_run_comes_first(open_page, as_researcher, s
     now = timezone.now()
     Run.objects.filter(id=run.id).update(state="running", eta_s=400, heartbeat_at=now, state_at=now, started_at=now)
     Run.objects.filter(state="queued").update(next_try_at=None)
-    waiting_line.tell()
+    waiting_line.update_waiting_reasons()
     page = open_page(as_researcher)
     page.goto("/experiments")
     page.get_by_role("link", name="The line").click()
@@ -69,7 +69,7 @@ def test_an_evaluation_in_the_line_says_so_on_every_page(open_page, as_researche
     running.run(row.pk)
     WeightsJob.objects.update(next_try_at=None)
     Run.objects.filter(state="queued").update(next_try_at=None)
-    waiting_line.tell()
+    waiting_line.update_waiting_reasons()
     running.run(row.pk)
     job, why = row.jobs.get(), "1 may run at once (MAX_RUNNING_RUNS)"
     page = open_page(as_researcher)

@@ -142,7 +142,7 @@ def hasty_and_slow(team, version):
     from webapp.annotation.projects import services as projects
 
     project = projects.create(team.researcher, name="Haste", kind="pairwise", dataset=version)
-    report = refresh.freshen(project)
+    report = refresh.current_report(project)
     kept = {"last_at": "2026-01-01T00:00:00+00:00", "points": [], "drift": {}}
     report.people = {
         str(each.user.pk): kept | {"total": Figures(done=done).packed(), "warnings": warnings}

@@ -38,7 +38,7 @@ def test_a_run_that_waits_is_put_off_and_let_go_again(open_page, as_researcher, 
     ask("2020-01-01T10:00")
     expect(page.get_by_text("Start not before: has passed")).to_be_visible()
     ask(utc_times.field(moment))
-    expect(page.get_by_text(f"Waits until {utc_times.words(moment, timezone.now())}")).to_be_visible()
+    expect(page.get_by_text(f"Waits until {utc_times.utc_text(moment, timezone.now())}")).to_be_visible()
     ask("")
     expect(page.get_by_text("Waits until")).to_have_count(0)
     assert Run.objects.get(id=run.id).not_before is None

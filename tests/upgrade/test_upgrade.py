@@ -120,6 +120,6 @@ def test_every_page_opens_after_the_upgrade(crawler, dump):
     assert told["search"] > 0 and told["publishes"]
     assert in_order(told["points"]) == points != []
     assert not named or kept == named
-    assert told["tokens"] == [areas.everywhere("write")]  # the tokens keep the rights that they had
+    assert told["tokens"] == [areas.rights_in_all_areas("write")]  # the tokens keep the rights that they had
     before, after, all_of_them = told["responses"]
     assert before == [all_of_them[0], 0] and after == all_of_them and all_of_them[0] > 0

@@ -32,7 +32,7 @@ NOW = timezone.now()
 
 
 def titles(membership) -> list[str]:
-    return [need.title for need in needs.of(membership).now]
+    return [need.title for need in needs.rows_that_need_attention(membership).now]
 
 
 def end(run: Run, state: str, ago: timedelta = timedelta(hours=1), **fields) -> Run:
@@ -60,7 +60,7 @@ def reviewed(project: Project, agreement: float) -> Task:
 def test_kinds_without_rows_are_not_read(team):
     """One query says which kinds have rows. Two others count tasks to decide on and complete projects."""
     with CaptureQueriesContext(connection) as quiet:
-        needs.of(team.researcher)
+        needs.rows_that_need_attention(team.researcher)
     Evaluation.objects.create(
         workspace=team.workspace, name="one", recipe="study", state="failed", ended_at=timezone.now()
     )
@@ -70,14 +70,14 @@ def test_kinds_without_rows_are_not_read(team):
 
 
 def test_a_quiet_workspace_needs_nobody(team, as_researcher):
-    assert needs.of(team.researcher) == needs.Needs([], [])
+    assert needs.rows_that_need_attention(team.researcher) == needs.Needs([], [])
     page = as_researcher.get("/").content.decode()
     assert "Needs attention" not in page and "Since yesterday" not in page
 
 
 def test_a_failed_run_is_named_with_its_reason_until_it_is_seen_to(team, as_researcher, launch):  # noqa: F811
     failed = end(launch(), "failed", state_reason="The disk is full.\nTraceback …")
-    (need,) = needs.of(team.researcher).now
+    (need,) = needs.rows_that_need_attention(team.researcher).now
     assert need.title == f"Run {failed.number} of {failed.experiment.name} failed" and need.text == "The disk is full."
     assert need.href == f"/runs/{failed.pk}/log" and need.tone == "bad"
     assert need.title in as_researcher.get("/").content.decode()
@@ -106,7 +106,7 @@ def test_scripts_read_the_same_lines(team, launch):  # noqa: F811
 def test_many_failures_share_a_line_that_leads_to_them(team, as_researcher, launch):  # noqa: F811
     for _ in range(4):
         last = end(launch(), "failed", state_reason="No memory.")
-    (need,) = needs.of(team.researcher).now
+    (need,) = needs.rows_that_need_attention(team.researcher).now
     assert need.title == "4 runs failed" and "No memory." in need.text
     assert f'href="/runs/{last.pk}"' in as_researcher.get(need.href).content.decode(), "the query can be read"
 
@@ -117,7 +117,7 @@ def test_a_run_stands_still_when_no_step_ends_for_ten_of_its_steps(team, launch)
     began, last = timezone.now() - timedelta(hours=2), timezone.now() - timedelta(minutes=30)
     Run.objects.filter(pk=run.pk).update(state="running", step=30, first_metric_at=began, heartbeat_at=timezone.now())
     MetricPoint.objects.create(run=run, key=key, step=30, value=1.0, time=last)
-    (need,) = needs.of(team.researcher).now
+    (need,) = needs.rows_that_need_attention(team.researcher).now
     assert need.title.endswith("stands still") and need.text.startswith("No step has ended for 30 minutes.")
     Run.objects.filter(pk=run.pk).update(step=5)
     MetricPoint.objects.filter(run=run).update(step=5)
@@ -127,12 +127,12 @@ def test_a_run_stands_still_when_no_step_ends_for_ten_of_its_steps(team, launch)
 def test_a_blocked_run_needs_somebody_until_it_continues(team, as_researcher, launch, endpoint):  # noqa: F811
     run, why = launch(), "Step 4 waits. rubric: Strict v1 cannot be asked: the budget is used up."
     Run.objects.filter(pk=run.pk).update(state="blocked", state_reason=why)
-    (need,) = needs.of(team.researcher).now
+    (need,) = needs.rows_that_need_attention(team.researcher).now
     assert (need.title, need.text) == (f"Run {run.number} of {run.experiment.name} is blocked", why)
     assert (need.href, need.tone) == (f"/runs/{run.pk}", "warn")
     judge = create_judge(team.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
     RunJudge.objects.create(run=run, version=judge, problem=why)
-    assert needs.of(team.researcher).now[0].href == f"/runs/{run.pk}#judges"
+    assert needs.rows_that_need_attention(team.researcher).now[0].href == f"/runs/{run.pk}#judges"
     assert why in as_researcher.get("/").content.decode()
     Run.objects.filter(pk=run.pk).update(state="running")
     assert titles(team.researcher) == []
@@ -141,7 +141,7 @@ def test_a_blocked_run_needs_somebody_until_it_continues(team, as_researcher, la
 def test_many_blocked_runs_share_a_line_that_leads_to_them(team, as_researcher, launch):  # noqa: F811
     rows = [launch() for _ in range(4)]
     Run.objects.filter(pk__in=[run.pk for run in rows]).update(state="blocked", state_reason="No GPU is free.")
-    (need,) = needs.of(team.researcher).now
+    (need,) = needs.rows_that_need_attention(team.researcher).now
     assert need.title == "4 runs are blocked" and "No GPU is free." in need.text
     assert f'href="/runs/{rows[0].pk}"' in as_researcher.get(need.href).content.decode()
 
@@ -166,7 +166,7 @@ def test_failed_sweeps_jobs_and_curations_are_named_until_somebody_deals_with_th
     evaluation.jobs.add(job_of(team, problem="told by the evaluation", **ended))
     plain = {"version": version, "kind": "leaks"}
     curation = CurationJob.objects.create(state="failed", error="No room.\nTraceback", finished_at=NOW, **plain)
-    found = {need.title: (need.text, need.href) for need in needs.of(team.researcher).now}
+    found = {need.title: (need.text, need.href) for need in needs.rows_that_need_attention(team.researcher).now}
     assert found == {
         "Sweep “Rates” failed": ("Nobody may launch its runs.", f"/experiments/sweeps/{sweep.pk}"),
         "Job “Export of m” failed": ("The model does not fit.", f"/jobs/{job.pk}"),
@@ -188,7 +188,7 @@ def test_steps_and_claims_that_could_not_be_launched_need_somebody(team, launch)
     ChainStep.objects.create(after=gone, name="old", state="refused", **plain)
     end(gone, "stopped", archived_at=NOW)
     study = ClaimStudy.objects.create(workspace=team.workspace, plan="toggle", state="refused", problem="No model.")
-    first, second = needs.of(team.researcher).now
+    first, second = needs.rows_that_need_attention(team.researcher).now
     assert first.title == f"“DPO” after run {run.number} of {run.experiment.name} could not be launched"
     assert (first.text, first.href) == ("The dataset was deleted", f"/runs/{run.pk}/chain")
     assert second.title == f"The runs of the claim “{PLANS['toggle'].title}” could not be launched"
@@ -200,7 +200,7 @@ def test_steps_and_claims_that_could_not_be_launched_need_somebody(team, launch)
 def test_a_step_that_waited_for_a_project_leads_to_the_project(team, project):
     plain = {"workspace": team.workspace, "kind": "run", "asked": {}, "decided_at": NOW}
     ChainStep.objects.create(project=project, name="RM", state="refused", reason="Nobody may launch it", **plain)
-    (need,) = needs.of(team.researcher).now
+    (need,) = needs.rows_that_need_attention(team.researcher).now
     assert need.title == "“RM” after the project “Colours” could not be launched"
     assert (need.text, need.href) == ("Nobody may launch it", f"/projects/{project.pk}")
 
@@ -210,7 +210,7 @@ def test_an_evaluation_that_paused_by_itself_needs_somebody_and_one_that_a_perso
     made = Evaluation.objects.create(name="Judges", state="paused", problem="The budget is spent. Resume it.", **plain)
     waits = Evaluation.objects.create(name="e", state="queued", problem="Waits for run 7", **plain)
     evaluations.move(team.researcher, waits, "paused")
-    (need,) = needs.of(team.researcher).now
+    (need,) = needs.rows_that_need_attention(team.researcher).now
     assert (need.title, need.text) == ("Evaluation “Judges” paused", "The budget is spent. Resume it.")
     assert (need.href, need.tone) == (f"/evaluations/{made.pk}", "warn")
     evaluations.move(team.researcher, made, "queued")
@@ -221,7 +221,7 @@ def test_the_last_backup_is_named_if_it_failed_to_owners_who_are_administrators(
     User.objects.filter(pk__in=[team.owner.user_id, team.researcher.user_id]).update(is_administrator=True)
     owner, researcher = (Membership.objects.get(pk=each.pk) for each in (team.owner, team.researcher))
     Backup.objects.create(folder="/b", origin="schedule", state="failed", open=None, problem="The disk is full.")
-    (need,) = needs.of(owner).now
+    (need,) = needs.rows_that_need_attention(owner).now
     assert (need.title, need.text) == ("The last backup failed", "The disk is full.")
     assert need.href == "/installation/backups" and titles(researcher) == []
     User.objects.update(is_administrator=False)
@@ -237,8 +237,8 @@ def test_sweeps_imports_and_complete_projects_are_news(team, project):
     plain = {"workspace": team.workspace, "state": "finished", "finished_at": NOW}
     ImportJob.objects.create(dataset_name="pairs", rows_done=1200, **plain)
     with transaction.atomic():
-        completion.tell(project)
-    found = {news.title: news.text for news in needs.of(team.researcher).news}
+        completion.announce_complete(project)
+    found = {news.title: news.text for news in needs.rows_that_need_attention(team.researcher).news}
     assert found == {
         "Sweep “Rates” finished": "3 trials.",
         "Import “pairs” finished": "1,200 rows.",
@@ -246,16 +246,18 @@ def test_sweeps_imports_and_complete_projects_are_news(team, project):
     }
     for _ in range(3):
         ImportJob.objects.create(dataset_name="pairs", **plain)
-    assert "4 imports finished" in [news.title for news in needs.of(team.researcher).news]
+    assert "4 imports finished" in [news.title for news in needs.rows_that_need_attention(team.researcher).news]
     Task.objects.filter(pk=reviewed(project, 1.0).pk).update(overlap=2, taken=0)
-    assert "Project “Colours” has all its answers" not in [news.title for news in needs.of(team.researcher).news]
+    assert "Project “Colours” has all its answers" not in [
+        news.title for news in needs.rows_that_need_attention(team.researcher).news
+    ]
 
 
 def test_alarms_of_a_run_share_a_line(team, launch):  # noqa: F811
     run = launch()
     RunAlarm.objects.create(run=run, signal="length", step=4, content={}, time=NOW - timedelta(hours=2))
     RunAlarm.objects.create(run=run, signal="flattery", step=9, content={}, time=NOW - timedelta(hours=1))
-    (need,) = needs.of(team.researcher).now
+    (need,) = needs.rows_that_need_attention(team.researcher).now
     assert "step 9" in need.text and "1 more alarm" in need.text and need.href == f"/runs/{run.pk}#alarms"
 
 
@@ -268,7 +270,7 @@ def test_failed_work_of_other_kinds_is_named_and_drops_out_when_it_is_repeated(t
         workspace=team.workspace, dataset_name="pairs", state="failed", error="Not JSON.", finished_at=NOW
     )
     ProjectJob.objects.create(project=project, kind="publish", state="failed", problem="No labels.", finished_at=NOW)
-    found = {need.title: need.text for need in needs.of(team.researcher).now}
+    found = {need.title: need.text for need in needs.rows_that_need_attention(team.researcher).now}
     assert found == {
         "Evaluation “Judges” failed": "No answer.",
         "Import “pairs” failed": "Not JSON.",
@@ -282,10 +284,10 @@ def test_failed_work_of_other_kinds_is_named_and_drops_out_when_it_is_repeated(t
 
 def test_tasks_without_a_decision_are_counted_by_whether_people_agree(team, project):
     apart, alike = reviewed(project, 0.0), reviewed(project, 1.0)
-    (need,) = needs.of(team.researcher).now
+    (need,) = needs.rows_that_need_attention(team.researcher).now
     assert need.title == "1 task of “Colours” to decide" and "On 1 more task they agree" in need.text
     Resolution.objects.create(task=apart, project=project, source="consolidated", content={})
-    (need,) = needs.of(team.researcher).now
+    (need,) = needs.rows_that_need_attention(team.researcher).now
     assert need.title == "1 task of “Colours” to accept"
     Resolution.objects.create(task=alike, project=project, source="consolidated", content={})
     assert titles(team.researcher) == []
@@ -303,20 +305,20 @@ def test_an_open_remark_needs_somebody(team, project):
 def test_what_finished_since_yesterday_is_news(team, as_researcher, launch):  # noqa: F811
     run = end(launch(), "finished", summary={"eval/rubric_score:first": 0.2, "eval/rubric_score": 0.6})
     end(launch(), "finished", ago=timedelta(days=2))
-    (news,) = needs.of(team.researcher).news
+    (news,) = needs.rows_that_need_attention(team.researcher).news
     assert news.href == f"/runs/{run.pk}" and "0.600, 0.200 at first" in news.text
     page = as_researcher.get("/").content.decode()
     assert "Since yesterday" in page and "Needs attention" not in page
     for _ in range(4):
         last = end(launch(name="Twice as fast"), "finished")
-    (news,) = needs.of(team.researcher).news
+    (news,) = needs.rows_that_need_attention(team.researcher).news
     assert (news.title, news.text) == ("5 runs finished", f"The last is “Twice as fast” of {last.experiment.name}.")
 
 
 def test_nothing_of_another_workspace_is_told(team, launch, project):  # noqa: F811
     end(launch(), "failed")
     reviewed(project, 0.0)
-    assert needs.of(team.outsider) == needs.Needs([], [])
+    assert needs.rows_that_need_attention(team.outsider) == needs.Needs([], [])
 
 
 def test_the_queries_do_not_grow(team, project, launch, django_assert_num_queries):  # noqa: F811
@@ -339,10 +341,10 @@ def test_the_queries_do_not_grow(team, project, launch, django_assert_num_querie
 
     fill()
     with django_assert_num_queries(13) as few:
-        needs.of(team.researcher)
+        needs.rows_that_need_attention(team.researcher)
     fill()
     with django_assert_num_queries(len(few)):
-        needs.of(team.researcher)
+        needs.rows_that_need_attention(team.researcher)
 
 
 def test_evaluations_that_stand_in_the_line_are_told_beside_the_runs(team, as_researcher):
@@ -351,10 +353,10 @@ def test_evaluations_that_stand_in_the_line_are_told_beside_the_runs(team, as_re
         given = {"workspace": team.workspace, "name": name, "recipe": "generate", "benchmark": "b", "state": "queued"}
         Evaluation.objects.create(problem=why, priority=number == 2, **given)
     Evaluation.objects.create(**{**given, "name": "has no worker yet"})
-    first, *_ = found = needs.of(team.researcher).waiting
+    first, *_ = found = needs.rows_that_need_attention(team.researcher).waiting
     assert [each.title for each in found] == [f"Evaluation “e{number}” waits" for number in (2, 0, 1)]
-    assert first.text == "Waits for run 2" and needs.of(team.outsider).waiting == []
+    assert first.text == "Waits for run 2" and needs.rows_that_need_attention(team.outsider).waiting == []
     assert "Waits for run 1" in as_researcher.get("/").content.decode()
     Evaluation.objects.create(**given, problem="Waits")
-    (one,) = needs.of(team.researcher).waiting
+    (one,) = needs.rows_that_need_attention(team.researcher).waiting
     assert (one.title, one.href) == ("4 evaluations wait", "/experiments/line")

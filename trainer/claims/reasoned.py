@@ -34,10 +34,12 @@ def made_ready(given: Path, model: Path, out: Path, tell: Callable[[str], None])
     """Make in `out`, once, the examples of the runs and the model that was shown judgements. Raises ValueError if the data has too
     few pairs with reasons, or if the model could not be shown them.
     """
-    return warm_start.warm_started(lambda: divided(_examples(given)), model, out, tell, f"{SHOWN} judgements of people")
+    return warm_start.warm_started(
+        lambda: split_examples(_examples(given)), model, out, tell, f"{SHOWN} judgements of people"
+    )
 
 
-def divided(rows: Sequence[Example], seed: int = 5) -> tuple[list[Example], list[Example]]:
+def split_examples(rows: Sequence[Example], seed: int = 5) -> tuple[list[Example], list[Example]]:
     """Demonstrations of judgements, and the pairs of the runs, none of which was shown. Raises ValueError if there are too few."""
     chooser = random.Random(seed)  # noqa: S311 - a draw, not a secret
     short = [row for row in rows if sum(len(response.text) for response in row.responses) <= _LONGEST]

@@ -28,10 +28,10 @@ def made_ready(given: Path, model: Path, out: Path, tell: Callable[[str], None])
     """Make in `out`, once, the examples of the runs and the model that was shown rubrics. Raises ValueError if the file has no such
     pairs for one of the sides, or if the model could not be shown them.
     """
-    return warm_start.warm_started(lambda: divided(examples(given)), model, out, tell, "how rubrics are written")
+    return warm_start.warm_started(lambda: split_examples(examples(given)), model, out, tell, "how rubrics are written")
 
 
-def divided(rows: Sequence[Example]) -> tuple[list[Example], list[Example]]:
+def split_examples(rows: Sequence[Example]) -> tuple[list[Example], list[Example]]:
     """Demonstrations of the training pairs' rubrics, and all pairs. Raises ValueError if a side has none."""
     kept = [row for row in rows if row.rubric and row.preferences]
     for split in ("train", "heldout"):

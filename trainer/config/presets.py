@@ -65,7 +65,7 @@ def changes(raw: Values, wanted: Values, filled: Values, at: str = "") -> dict[s
     return found
 
 
-def laid(raw: Values, values: Values) -> dict[str, Any]:
+def with_values(raw: Values, values: Values) -> dict[str, Any]:
     """`raw` with each value at its dotted path. A path whose section is not there is left out."""
     out = dict(raw)
     for path, value in values.items():
@@ -82,7 +82,7 @@ def laid(raw: Values, values: Values) -> dict[str, Any]:
     return out
 
 
-def at(raw: Values, paths: Values) -> dict[str, Any]:
+def values_at(raw: Values, paths: Values) -> dict[str, Any]:
     """The values of an unchecked config at these dotted paths."""
     found = {}
     for path in paths:

@@ -134,7 +134,7 @@ class Gathered:
         return "; ".join(f"{count:,} {LEFT_OUT[reason]}" for reason, count in sorted(self.left_out.items()))
 
 
-def sift(
+def filter_responses(
     sampled: Iterable[SampledResponse], known: Iterable[str], wanted: WantedResponses, fault: Fault | None = None
 ) -> tuple[list[SampledResponse], list[FilterStep]]:
     """The responses that stay, and each filter that is on, in order. `known`: the keys of the dataset's prompts. `fault` checks the form;
@@ -167,7 +167,7 @@ def gather(
     An example keeps its key, prompt, side of the split, domain, tags, rubric and reference; its answers and preferences are replaced. Of
     equal texts the first stays. The best responses have the highest reward; of equal rewards the earlier response comes first.
     """
-    kept, steps = sift(sampled, examples, wanted, fault)
+    kept, steps = filter_responses(sampled, examples, wanted, fault)
     by_prompt: dict[str, list[SampledResponse]] = {}
     for each in kept:
         by_prompt.setdefault(each.example_key, []).append(each)

@@ -3,7 +3,7 @@
 from .group_sizes import GroupSizes
 from .order import DataOrder
 from .pass_rates import PassCounts, Reach
-from .plateau import level, warmest
+from .plateau import highest_good_temperature, level
 from .prompt_order import KnownPrompt, PromptOrder, known_of
 from .scaffold import ScaffoldText, group_factor, scaffold_for, scaffold_text, shown_count, step_factor
 from .schedule import Schedule
@@ -24,5 +24,5 @@ __all__ = [
     "scaffold_text",
     "shown_count",
     "step_factor",
-    "warmest",
+    "highest_good_temperature",
 ]

@@ -26,7 +26,7 @@ def level(means: Sequence[float]) -> bool:
     return abs(slope) <= float(scipy.special.stdtrit(w - 2, _SURE)) * error + _ROUNDING
 
 
-def warmest(scores: Mapping[float, float | None], within: float) -> float | None:
+def highest_good_temperature(scores: Mapping[float, float | None], within: float) -> float | None:
     """The highest temperature whose score is at least `best - within |best|`; None if no temperature has a score.
 
     A temperature without a score is never chosen.

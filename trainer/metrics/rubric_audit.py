@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from trainer.rubrics.stress import Power, power
+from trainer.rubrics.stress import Power, distinguishes
 
 from .estimate import (
     SEED,
@@ -43,7 +43,7 @@ def criterion_powers(met_RK: Sequence[Met]) -> list[CriterionPower]:
     """One entry per criterion; rows are responses. Raises ValueError for rows of different lengths."""
     return [
         CriterionPower(
-            power(column),
+            distinguishes(column),
             proportion(
                 sum(bool(met) for met in column),
                 sum(met is not None for met in column),

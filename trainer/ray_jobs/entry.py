@@ -161,7 +161,7 @@ class Attempt:
             headers = {"Authorization": f"Bearer {token}"}
             self._client = opened.enter_context(httpx.Client(headers=headers, timeout=_TIMEOUT, trust_env=False))
             assignment = RunAssignment.model_validate_json(_patiently(self._client, self._url))
-            opened.enter_context(folder.alone(places.run_dir(assignment), _PATIENCE_S))
+            opened.enter_context(folder.lock_folder(places.run_dir(assignment), _PATIENCE_S))
             # the last number that the server has, now that no earlier attempt sends any
             self.assignment = RunAssignment.model_validate_json(_patiently(self._client, self._url))
             self.run_dir = places.run_dir(self.assignment)

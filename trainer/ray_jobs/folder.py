@@ -16,7 +16,7 @@ class FolderTaken(Exception):
 
 
 @contextmanager
-def alone(folder: Path, patience_s: float) -> Iterator[None]:
+def lock_folder(folder: Path, patience_s: float) -> Iterator[None]:
     """Wait until no other process is in the folder, and keep others out of it.
 
     An earlier attempt may outlive the process that started it: Ray was killed, and the attempt has not noticed yet. It would go on writing

@@ -53,7 +53,7 @@ def clear_left(runs: Path) -> None:
         try:
             is_old = time.time() - left.stat().st_mtime > LEFT_S
             if is_old:
-                with folder.alone(left, 0.0):
+                with folder.lock_folder(left, 0.0):
                     shutil.rmtree(left, ignore_errors=True)
         except (OSError, folder.FolderTaken):
             continue

@@ -13,7 +13,7 @@ SECONDS = 5.0
 T = TypeVar("T")
 
 
-def guarded(call: Callable[[], T], seconds: float) -> tuple[T | None, str]:
+def call_guarded(call: Callable[[], T], seconds: float) -> tuple[T | None, str]:
     """The value of the call, or None with the reason. A thread cannot be killed: if it hangs, it is left as a daemon."""
     outcome: list[tuple[T | None, str]] = []
 
@@ -34,11 +34,11 @@ def reason(error: BaseException) -> str:
     return str(error) if isinstance(error, Unscored) else f"{type(error).__name__}: {error}"
 
 
-async def each(items: Sequence[Item], measure: Callable[[Item], Part]) -> list[Part]:
+async def measure_each(items: Sequence[Item], measure: Callable[[Item], Part]) -> list[Part]:
     """Calls `measure` for every item in threads, at most SECONDS for each. If it raises or hangs, the item is missing with the reason."""
     return [await asyncio.to_thread(_one, partial(measure, item)) for item in items]
 
 
 def _one(call: Callable[[], Part]) -> Part:
-    part, why = guarded(call, SECONDS)
+    part, why = call_guarded(call, SECONDS)
     return Part(None, why) if part is None else part

@@ -229,7 +229,7 @@ def _reward(parts: Sequence[RewardPart], item: Item, composed: Composed) -> Rewa
     shown = rubric_verdicts(parts, composed.parts)
     score = None
     if shown or not composed.excluded:  # an item that has just failed is not tried again only to be shown
-        score, _ = guard.guarded(partial(rubric_score, item, shown), guard.SECONDS)
+        score, _ = guard.call_guarded(partial(rubric_score, item, shown), guard.SECONDS)
     given = shown or (score.verdicts if score else ())
     return Reward(
         composed.total,

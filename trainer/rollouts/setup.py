@@ -69,13 +69,13 @@ def _matchers(parts: Sequence[RewardPart]) -> dict[str, Matcher]:
             continue
         from .matchers import EmbeddingMatcher  # loads torch, only if needed
 
-        if why := unsuited(part.matcher_precision):
+        if why := precision_problem(part.matcher_precision):
             raise AccessInvalid(f"{PRECISION_AT}: {why}")
         found[name] = EmbeddingMatcher(part.matcher_precision)
     return found
 
 
-def unsuited(precision: str) -> str:
+def precision_problem(precision: str) -> str:
     """The reason why the matcher cannot embed in this precision on this CPU; empty if it can."""
     from trainer.inference.products import computes_bfloat16
 

@@ -45,10 +45,12 @@ def stress_test(
         )
     scores = tuple(report_score(rubric, row) for row in given)
     columns = range(len(rubric.criteria))
-    return Stressed(rubric.criteria, given, scores, tuple(power([row[k].met for row in given]) for k in columns))
+    return Stressed(
+        rubric.criteria, given, scores, tuple(distinguishes([row[k].met for row in given]) for k in columns)
+    )
 
 
-def power(met_R: Sequence[bool | None]) -> Power:
+def distinguishes(met_R: Sequence[bool | None]) -> Power:
     """Whether one criterion tells several responses apart, by its verdicts.
 
     Two different verdicts show that it does. To show that it does not, all verdicts must be known.

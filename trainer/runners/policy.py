@@ -86,10 +86,10 @@ def _places(job: StageJob) -> "Places | None":
     from .ray_fleet import connect
 
     connect()
-    return reserve(job.config, looking(job.monitor))
+    return reserve(job.config, waiting_reporter(job.monitor))
 
 
-def looking(monitor: RunMonitor) -> Callable[[str], None]:
+def waiting_reporter(monitor: RunMonitor) -> Callable[[str], None]:
     """A function that reports what the run waits for; stopping the run ends the waiting."""
     paused = False
 
@@ -118,7 +118,7 @@ def collector_for(job: StageJob, rewards: RewardSetup, places: "Places | None" =
     from .ray_fleet import RayFleet
 
     def make(parts: Parts, planner: Planner, scorer: RewardScorer) -> Collector:
-        fleet = RayFleet(job.config, job.models["base"], rewards, places=places, look=looking(job.monitor))
+        fleet = RayFleet(job.config, job.models["base"], rewards, places=places, look=waiting_reporter(job.monitor))
         collector = AsyncCollector(parts, planner, scorer, fleet, job.monitor.log)
         job.generated.by(collector)
         return collector

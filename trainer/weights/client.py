@@ -21,7 +21,7 @@ from trainer.contracts.weights import (
 )
 from trainer.storing import ObjectStore, scratch
 
-from .resources import use
+from .resources import process_usage
 
 _HEARTBEAT_S = 2.0
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
@@ -143,7 +143,7 @@ class JobClient:
         """Send the end of the job; nothing is sent after it."""
         attempt = self.assignment.attempt
         said = dict(outcome or {})
-        self._post(WeightsBatch(attempt=attempt, state=state, reason=reason[:5000], outcome=said, used=use()))
+        self._post(WeightsBatch(attempt=attempt, state=state, reason=reason[:5000], outcome=said, used=process_usage()))
 
     def _post(self, batch: WeightsBatch) -> None:
         """Send a batch until it is stored. Raises Abandoned and ServerAway."""
@@ -187,7 +187,9 @@ class JobClient:
         """Say that the process lives while it loads and computes, and learn whether it must stop."""
         with self._client() as http:
             while not self._ended.wait(_HEARTBEAT_S):
-                beat = WeightsBatch(attempt=self.assignment.attempt, phase=self.phase, used=use(), steps=self.steps)
+                beat = WeightsBatch(
+                    attempt=self.assignment.attempt, phase=self.phase, used=process_usage(), steps=self.steps
+                )
                 self._sent(beat.model_dump_json(), http)
 
     def _get(self, url: str) -> bytes:

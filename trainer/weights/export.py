@@ -42,7 +42,7 @@ def work(client: JobClient) -> Mapping[str, Any]:
             forked=bool(params.get("forked")),
         )
         recognise(checkpoint, job)
-        written = _written(client, replace(job, config=alone(job.config)), checkpoint)
+        written = _written(client, replace(job, config=single_process_config(job.config)), checkpoint)
         if client.objects:
             written = [each.model_copy(update={"files": _sent(client.objects, run_dir, each)}) for each in written]
     finally:
@@ -86,7 +86,7 @@ def _written(client: JobClient, job: StageJob, checkpoint: checkpoints.Loaded) -
         stage.close()
 
 
-def alone(config: RecipeConfig) -> RecipeConfig:
+def single_process_config(config: RecipeConfig) -> RecipeConfig:
     """The config without the workers and engines of the run, because writing weights needs none."""
     raw = config.model_dump()
     if "sampler" in raw:

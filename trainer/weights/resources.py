@@ -7,7 +7,7 @@ import sys
 from trainer.contracts.weights import WeightsUse
 
 
-def use() -> WeightsUse:
+def process_usage() -> WeightsUse:
     """The use by this process and its children that have ended. torch is looked at only if something else has loaded it."""
     mine, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     device, gpu_bytes = _gpu()

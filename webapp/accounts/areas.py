@@ -163,7 +163,7 @@ def in_words(rights: Mapping[str, str]) -> str:
     return " · ".join(f"{area}: {right}" for area, right in sorted(rights.items())) or "nothing"
 
 
-def everywhere(right: str) -> dict[str, str]:
+def rights_in_all_areas(right: str) -> dict[str, str]:
     """The rights of a token that has `right` in every area. Raises Invalid at `scope`."""
     if right not in list(Right):
         raise Invalid("Unknown scope.", {"scope": "must be read or write"})

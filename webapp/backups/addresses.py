@@ -8,12 +8,12 @@ from .places import BackupPlace, FolderPlace
 from .problems import BackupProblem
 
 
-def where(text: str | Path) -> str:
+def absolute_address(text: str | Path) -> str:
     """The same place in a form that does not depend on the present folder."""
     return text.rstrip("/") if isinstance(text, str) and "://" in text else str(Path(text).resolve())
 
 
-def at(where: str | Path) -> BackupPlace:
+def parse_address(where: str | Path) -> BackupPlace:
     """A folder, or a bucket by its address: s3://BUCKET/FOLDER, gs://..., az://ACCOUNT/CONTAINER/FOLDER. Raises BackupProblem."""
     if isinstance(where, str) and "://" in where:
         from .bucket import Bucket  # its library is loaded only if a bucket is used

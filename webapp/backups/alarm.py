@@ -8,7 +8,7 @@ from webapp.core.network import mail
 logger = logging.getLogger(__name__)
 
 
-def ring(subject: str, text: str) -> None:
+def alert_administrators(subject: str, text: str) -> None:
     """To every administrator, if there is a mail server; in the log in any case. A mail that is not sent changes nothing."""
     logger.error("%s: %s", subject, text)
     if not mail.is_configured():

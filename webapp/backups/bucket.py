@@ -32,7 +32,7 @@ from webapp.core.storage import buckets
 from webapp.core.storage.buckets import UnusableBucket
 
 from .places import LOCKS, ContentReader, no_backups_here
-from .problems import BackupProblem, Damaged, room
+from .problems import BackupProblem, Damaged, explain_full_disk
 
 logger = logging.getLogger(__name__)
 SCRATCH = "uploading"
@@ -229,7 +229,7 @@ class Bucket:
         """Does it again after a pause if the store fails."""
         for turn in range(TRIES):
             try:
-                with room(self.scratch):
+                with explain_full_disk(self.scratch):
                     return work()
             except (PermissionDeniedError, UnauthenticatedError) as error:
                 raise self._said(error) from None

@@ -78,7 +78,7 @@ class _Making:
     def run(self, now: datetime) -> Manifest:
         began = time.monotonic()
         with rows.snapshot(address()) as taken:
-            with files.held():
+            with files.snapshot_lock():
                 found = taken.execute("SELECT pg_database_size(current_database())").fetchone()  # the snapshot begins
                 named = files.named(taken, settings.VAR)
                 pinned = self._pins.take(named.inside)

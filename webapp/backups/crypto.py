@@ -58,7 +58,7 @@ def new(passphrase: bytes) -> tuple[BackupKey, str]:
     return key, json.dumps({"scrypt": COST, "salt": b64encode(salt).decode(), "check": key.check()})
 
 
-def known(passphrase: bytes, kept: str) -> BackupKey:
+def unlock_key(passphrase: bytes, kept: str) -> BackupKey:
     """Raises WrongKey."""
     told = json.loads(kept)
     key = _stretched(passphrase, b64decode(told["salt"]), **told["scrypt"])

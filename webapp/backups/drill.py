@@ -85,7 +85,7 @@ def carry_out(pk: int, key_file: Path | None, say: restoring.Say = lambda words:
             DRILL.save(drill, "passed", "problem", "seconds", "name", "rows", "files", open=None, finished_at=now)
         if drill.passed is False:
             told = f"{drill.folder}, {drill.name or 'no backup'}: {drill.problem}"
-            alarm.ring("A drill of the backup has failed", told)
+            alarm.alert_administrators("A drill of the backup has failed", told)
 
 
 def _restore(drill: BackupDrill, key_file: Path | None, telling: "_Telling") -> None:
@@ -192,7 +192,7 @@ def is_due(now: datetime) -> bool:
 @contextmanager
 def none_under_way() -> Iterator[None]:
     """Keeps old backups while a drill is under way: raises BackupProblem then."""
-    with locks.alone(locks.Work.BACKUP, 1) as ours:
+    with locks.exclusive(locks.Work.BACKUP, 1) as ours:
         if not ours:
             raise BackupProblem("a drill reads a backup; they are removed the next time.")
         yield

@@ -35,9 +35,9 @@ PINNED = "pinned"
 
 
 @contextmanager
-def held() -> Iterator[None]:
+def snapshot_lock() -> Iterator[None]:
     """A lock around the snapshot and the links: code that removes files shares it, and waits."""
-    with locks.alone(locks.Work.BACKUP_FILES, 0, wait=True):
+    with locks.exclusive(locks.Work.BACKUP_FILES, 0, wait=True):
         yield
 
 

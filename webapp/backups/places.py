@@ -9,7 +9,7 @@ from typing import Protocol
 
 from trainer.files import flush
 
-from .problems import BackupProblem, Damaged, room
+from .problems import BackupProblem, Damaged, explain_full_disk
 
 PARTIAL = ".partial"
 LOCKS = frozenset({"lock", "reading"})
@@ -78,7 +78,7 @@ class FolderPlace:
 
     def keep(self, partial: Path, name: str) -> None:
         final = self.path / name
-        with room(self.path):
+        with explain_full_disk(self.path):
             flush(partial)
             final.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             partial.replace(final)

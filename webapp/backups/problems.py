@@ -28,7 +28,7 @@ class Cancelled(BackupProblem):
 
 
 @contextmanager
-def room(folder: Path) -> Iterator[None]:
+def explain_full_disk(folder: Path) -> Iterator[None]:
     """Turns the system's error about a full disk into a sentence."""
     try:
         yield

@@ -31,7 +31,7 @@ from webapp.version import VERSION
 from . import loading, rows
 from .loading import At, EndedWithOther
 from .manifest import KeptFile, Manifest
-from .problems import BackupProblem, Damaged, room
+from .problems import BackupProblem, Damaged, explain_full_disk
 from .store import ContentStore
 
 # Where an installation keeps absolute paths of its own files: table, column, key
@@ -71,7 +71,7 @@ def restore(
     """
     began = time.monotonic()
     into = into.resolve()
-    fits(kept)
+    check_form(kept)
     progress = _Progress(kept, report)
     at = progress.at
     server = None if database else _server(into)
@@ -80,7 +80,7 @@ def restore(
     (into / RESTORING).write_text("This folder is being restored, or was when the restoration was killed: remove it.\n")
     try:
         files = partial(_files, store, kept, into, at)
-        with room(into), _running(server), _beside(files, progress.ended) as copied:
+        with explain_full_disk(into), _running(server), _beside(files, progress.ended) as copied:
             _keys(kept, into)
             url = database or server.url() if server else str(database)
             with _Inside(url, into, kept.former) as inside:
@@ -145,7 +145,7 @@ def _server(into: Path) -> Postgres:
         raise BackupProblem(str(error)) from error
 
 
-def fits(kept: Manifest) -> None:
+def check_form(kept: Manifest) -> None:
     """Raises BackupProblem if a newer program made the backup: this one cannot know what its rows mean."""
     known = set(MigrationLoader(None).graph.nodes)
     if unknown := [f"{app}.{name}" for app, name in kept.migrations if (app, name) not in known]:
@@ -232,7 +232,7 @@ def _file(store: ContentStore, file: KeptFile, into: Path, at: At) -> None:
     if not path.is_relative_to(into):
         raise Damaged(f"The backup names a file outside of its folder: {file.path}.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with room(into), path.open("wb") as target:
+    with explain_full_disk(into), path.open("wb") as target:
         for block in store.read(file.digest):
             target.write(block)
             at(len(block))

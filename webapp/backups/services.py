@@ -75,7 +75,7 @@ def carry_out(pk: int, key_file: Path | None) -> None:
                 if backup.state == Backup.State.FAILED:
                     _announce(backup)
         if backup.state == Backup.State.FAILED and backup.origin == Origin.SCHEDULE:
-            alarm.ring("A backup by plan has failed", f"{backup.folder}: {backup.problem}")
+            alarm.alert_administrators("A backup by plan has failed", f"{backup.folder}: {backup.problem}")
 
 
 RESULT = ("state", "problem", "name", "encrypted", "done", "total", "size", "added", "rows", "files")

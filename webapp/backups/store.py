@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from . import addresses, crypto
 from .places import PARTIAL, BackupPlace
-from .problems import BackupProblem, Damaged, WrongKey, room
+from .problems import BackupProblem, Damaged, WrongKey, explain_full_disk
 
 BLOCK = 1 << 20
 KEY = "key.json"
@@ -121,7 +121,7 @@ class ContentStore:
         """Writes the blocks to a file of the scratch folder, as they are stored."""
         partial = self.place.scratch / f"{os.getpid()}-{id(blocks)}{PARTIAL}"
         try:
-            with room(partial.parent), partial.open("wb") as file:
+            with explain_full_disk(partial.parent), partial.open("wb") as file:
                 sink = self._sink(file, packed)
                 for block in blocks:
                     sink.write(block)
@@ -213,7 +213,7 @@ def _unpacked(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 def open_store(where: Path | str, passphrase: bytes | None, *, create: bool = False) -> ContentStore:
     """The backups in a folder or a bucket. Raises WrongKey, or BackupProblem if there are none."""
-    place = addresses.at(where)
+    place = addresses.parse_address(where)
     encrypted, plain = place.has(KEY), place.has(PLAIN)
     if create and not encrypted and not plain:
         _begin(place, passphrase)
@@ -222,7 +222,7 @@ def open_store(where: Path | str, passphrase: bytes | None, *, create: bool = Fa
         if passphrase is None:
             raise WrongKey(f"The backups in {place.title} are encrypted: name the key file they were made with.")
         with place.read(KEY) as file:
-            return ContentStore(place, crypto.known(passphrase, file.read(BLOCK).decode()))
+            return ContentStore(place, crypto.unlock_key(passphrase, file.read(BLOCK).decode()))
     if not plain:
         raise BackupProblem(f"There are no backups in {place.title}.")
     if passphrase is not None:
@@ -238,7 +238,7 @@ def _begin(place: BackupPlace, passphrase: bytes | None) -> None:
         if place.has(KEY) or place.has(PLAIN):  # another process was faster
             return
         partial = place.scratch / f"{os.getpid()}{PARTIAL}"
-        with room(place.scratch):
+        with explain_full_disk(place.scratch):
             partial.write_text(kept)
         place.keep(partial, PLAIN if passphrase is None else KEY)
 

@@ -107,7 +107,7 @@ def carry_out(dataset_id: int) -> None:
 
     If this is called twice at once, the second call finds the first one at work and does nothing.
     """
-    with locks.alone(locks.Work.DELETE_DATASET, dataset_id) as ours:
+    with locks.exclusive(locks.Work.DELETE_DATASET, dataset_id) as ours:
         rows = Dataset.every.filter(pk=dataset_id, deleting_at__isnull=False)
         dataset = rows.select_related("workspace", "deleting_by").first() if ours else None
         if dataset is None:

@@ -57,7 +57,7 @@ ON CONFLICT (run_id, column_id) DO UPDATE SET
 """
 
 
-def flat(config: Any, prefix: str = "") -> dict[str, Any]:
+def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
     """`{"optim": {"lr": 1}}` -> `{"optim.lr": 1}`; a list of plain values is one value, other lists are numbered."""
     if isinstance(config, dict) and config:
         items = [(str(key), value) for key, value in config.items()]
@@ -67,7 +67,7 @@ def flat(config: Any, prefix: str = "") -> dict[str, Any]:
         return {prefix: config}
     out: dict[str, Any] = {}
     for key, value in items:
-        out.update(flat(value, f"{prefix}.{key}" if prefix else key))
+        out.update(flatten(value, f"{prefix}.{key}" if prefix else key))
     return out
 
 
@@ -91,7 +91,7 @@ def config_facts(config: dict[str, Any], *, texts: bool = False) -> list[Fact]:
     """One for each path. Paths longer than `MAX_PATH` have no column: nobody types them. `texts`: all values are texts, as programs
     elsewhere log them, and those that are numbers count as such."""
     found = []
-    for path, given in flat(config).items():
+    for path, given in flatten(config).items():
         if not path or len(path) > MAX_PATH:
             continue
         value = read(given) if texts else given

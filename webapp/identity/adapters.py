@@ -38,7 +38,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         user.backend = BACKEND
         super().login(request, user)
         if getattr(request, "company_asked_for_two", False):
-            second_factor.vouched(request, user)
+            second_factor.note_company_factor(request, user)
         methods = [str(each.get("type") or each.get("method")) for each in get_authentication_records(request, user)]
         record_session(user, "session.started", by=methods)
 
@@ -61,7 +61,7 @@ class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         if not provider.fits(sociallogin):
             company.logger.warning("refused an ID token that was made for another sign-in")
             raise ImmediateHttpResponse(company.refusal(request, NOT_LET_IN))
-        company.meet(request, sociallogin)
+        company.connect_account(request, sociallogin)
         request.company_asked_for_two = company.asked_for_two(sociallogin)  # type: ignore[attr-defined]  # `login` reads it
 
     def on_authentication_error(

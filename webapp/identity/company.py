@@ -62,7 +62,7 @@ def sign_ins() -> list[dict[str, str]]:
     return [{"start": reverse(view, args=[settings.COMPANY]), "name": name} for url, view, name in known if url]
 
 
-def meet(request: HttpRequest, login: SocialLogin) -> None:
+def connect_account(request: HttpRequest, login: SocialLogin) -> None:
     """Connects the sign-in with the account of its address, which is made if there is none.
 
     Only an address that the provider vouches for opens an account: otherwise a person who can name any address at the provider could open

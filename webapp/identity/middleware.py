@@ -28,7 +28,7 @@ class SecondFactorMiddleware(ViewGuard):
     ) -> HttpResponse | None:
         membership: Membership | None = getattr(request, "membership", None)
         if membership is not None and getattr(view, "for_administrators", False):
-            membership = second_factor.strictest(membership)
+            membership = second_factor.membership_that_requires_it(membership)
         if membership is None or not second_factor.is_missing(request.session, membership):
             return None
         name = request.resolver_match.url_name if request.resolver_match else None

@@ -25,7 +25,7 @@ BY_COMPANY = "socialaccount"  # what allauth calls that way in
 VOUCHED = "second_factor"  # what we add to its record
 
 
-def proofs(user_id: int) -> "QuerySet[Authenticator]":
+def authenticators_of(user_id: int) -> "QuerySet[Authenticator]":
     """The person's authenticator app and passkeys."""
     found: QuerySet[Authenticator] = Authenticator.objects.filter(user_id=user_id, type__in=PROOFS)
     return found
@@ -42,13 +42,13 @@ def is_missing(session: Any, membership: Membership) -> bool:
         return False
     # of this person: what somebody else began in the same browser does not count
     methods = get_authentication_records(SimpleNamespace(session=session), membership.user)
-    if not any(map(_by_company, methods)) and not proofs(membership.user_id).exists():
+    if not any(map(_by_company, methods)) and not authenticators_of(membership.user_id).exists():
         return True
     session[SESSION_KEY] = membership.user_id
     return False
 
 
-def vouched(request: HttpRequest, user: User) -> None:
+def note_company_factor(request: HttpRequest, user: User) -> None:
     """Notes that the company's sign-in, which opened this session just now, used a second factor, as the provider says."""
     records = get_authentication_records(request, user)
     for each in records:
@@ -64,7 +64,7 @@ def _by_company(record: dict[str, Any]) -> bool:
     )
 
 
-def strictest(membership: Membership) -> Membership:
+def membership_that_requires_it(membership: Membership) -> Membership:
     """One of the same person's memberships whose workspace asks for a second factor, if there is one."""
     asking = Membership.objects.filter(user_id=membership.user_id, workspace__asks_second_factor=True)
     return asking.select_related("workspace").first() or membership
@@ -73,7 +73,7 @@ def strictest(membership: Membership) -> Membership:
 def may_give_up(authenticator: Authenticator) -> bool:
     """Whether the factor may be removed: the last one stays while a workspace of the person's asks for one."""
     asked = Membership.objects.filter(user_id=authenticator.user_id, workspace__asks_second_factor=True).exists()
-    return not asked or proofs(authenticator.user_id).exclude(pk=authenticator.pk).exists()
+    return not asked or authenticators_of(authenticator.user_id).exclude(pk=authenticator.pk).exists()
 
 
 @transaction.atomic
@@ -82,7 +82,7 @@ def ask(membership: Membership, yes: bool) -> None:
 
     Raises Conflict for an owner who has none: the door would close on them.
     """
-    if yes and not proofs(membership.user_id).exists():
+    if yes and not authenticators_of(membership.user_id).exists():
         raise Conflict("Set up your own second factor first.")
     changed = Workspace.objects.filter(pk=membership.workspace_id).exclude(asks_second_factor=yes)
     if changed.update(asks_second_factor=yes):
@@ -90,7 +90,7 @@ def ask(membership: Membership, yes: bool) -> None:
 
 
 @transaction.atomic
-def forget(user: User) -> int:
+def remove_second_factors(user: User) -> int:
     """Takes all second factors of a person who lost theirs, for the person who runs the server; returns how many there were."""
     count, _ = Authenticator.objects.filter(user=user).delete()
     sessions.end(SignedIn.objects.filter(user=user))
@@ -124,7 +124,7 @@ def failed(sender: object, user: User, authenticator: Authenticator, **_: object
     logger.warning("refused a second factor (%s) of person %s", authenticator.type, user.pk)
 
 
-def without(members: Iterable[Membership]) -> set[int]:
+def users_without_it(members: Iterable[Membership]) -> set[int]:
     """The ids of these members' users who have no second factor, in one query."""
     ids = {each.user_id for each in members}
     have = Authenticator.objects.filter(user_id__in=ids, type__in=PROOFS).values_list("user_id", flat=True)

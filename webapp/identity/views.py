@@ -41,7 +41,7 @@ def rules(request: HttpRequest) -> HttpResponse:
 def _rules(request: HttpRequest, form: TimeOutsForm) -> HttpResponse:
     membership = access.require(request, Role.OWNER)
     members = list(queries.members(membership).order_by("user__email"))
-    without = second_factor.without(members)
+    without = second_factor.users_without_it(members)
     context = {
         "members": members,
         "without": [each.user for each in members if each.user_id in without],

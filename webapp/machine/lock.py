@@ -32,7 +32,7 @@ def take(var: Path) -> TextIO:
     return file
 
 
-def held(var: Path) -> bool:
+def is_held(var: Path) -> bool:
     """Whether a `manage.py up` holds the folder now."""
     try:
         with (var / "run" / "up.lock").open() as file:

@@ -62,7 +62,9 @@ def _place(membership: Membership, path: str, right: Right) -> tuple[LoggedRun, 
     Http404."""
     parts = path.strip("/").split("/", 3)
     if len(parts) > 3 and parts[1] == "models" and parts[3].partition("/")[0] == "artifacts":
-        saved = saved_models.of(membership, parts[2], write=right == Right.WRITE, deleted=right == Right.READ)
+        saved = saved_models.get_saved_model(
+            membership, parts[2], write=right == Right.WRITE, deleted=right == Right.READ
+        )
         inside = parts[3].partition("/")[2]
         return saved.row, f"{saved.folder}/{inside}" if inside else saved.folder
     if len(parts) < 3 or parts[2] != "artifacts":

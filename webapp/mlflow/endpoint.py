@@ -20,7 +20,7 @@ from webapp.accounts.areas import Area, Need, Right
 from webapp.accounts.authentication.credentials import authenticate
 from webapp.accounts.models import Membership
 from webapp.core.auditing import audit
-from webapp.core.database.nul_characters import visible
+from webapp.core.database.nul_characters import show_nul
 from webapp.core.health import DATABASE_AWAY
 from webapp.core.problems import Problem
 from webapp.core.requests.authorization import bearer_token
@@ -145,7 +145,7 @@ def read_body(request: HttpRequest, kind: type[Read]) -> Read:
     if len(request.body) > LARGEST:
         raise MlflowError(f"A body has at most {LARGEST:,} bytes; send less at once.", status=413)
     try:
-        parsed = json.loads(visible(request.body) or b"{}")
+        parsed = json.loads(show_nul(request.body) or b"{}")
         json.dumps(parsed, ensure_ascii=False).encode()  # half a pair of surrogates is not text
     except (ValueError, RecursionError):
         raise MlflowError("The body is not JSON.", "BAD_REQUEST") from None

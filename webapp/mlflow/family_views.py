@@ -164,7 +164,7 @@ def make_version(request: HttpRequest, membership: Membership) -> HttpResponse:
 def _files(membership: Membership, source: str) -> VersionFiles:
     """The files that a source names. Raises Refused, Http404."""
     if found := SAVED.fullmatch(source) or OF_SAVED.fullmatch(source):
-        saved = saved_models.of(membership, found[1], write=True)
+        saved = saved_models.get_saved_model(membership, found[1], write=True)
         return VersionFiles(saved.row, "/".join(filter(None, (saved.folder, found[2]))).rstrip("/"), saved)
     if found := OF_RUN.fullmatch(source) or IN_RUN.fullmatch(source):
         return VersionFiles(access.logged_write(membership, found[1]), (found[2] or "").strip("/"))

@@ -35,19 +35,21 @@ def save(request: HttpRequest, membership: Membership) -> HttpResponse:
 @mlflow_view("GET", Right.READ)
 def get(request: HttpRequest, membership: Membership, key: str) -> HttpResponse:
     deleted = request.GET.get("allow_deleted", "").lower() == "true"
-    return json_response({"model": serializers.saved(saved_models.of(membership, key, write=False, deleted=deleted))})
+    return json_response(
+        {"model": serializers.saved(saved_models.get_saved_model(membership, key, write=False, deleted=deleted))}
+    )
 
 
 @mlflow_view("PATCH", Right.WRITE)
 def finalize(request: HttpRequest, membership: Membership, key: str) -> HttpResponse:
     state = serializers.STATES[read_body(request, m.FinalizeModel).status]
-    found = saved_models.change(saved_models.of(membership, key, write=True), state=state)
+    found = saved_models.change(saved_models.get_saved_model(membership, key, write=True), state=state)
     return json_response({"model": serializers.saved(found)})
 
 
 @mlflow_view("DELETE", Right.WRITE)
 def delete(request: HttpRequest, membership: Membership, key: str) -> HttpResponse:
-    saved_models.delete(membership, saved_models.of(membership, key, write=True))
+    saved_models.delete(membership, saved_models.get_saved_model(membership, key, write=True))
     return json_response()
 
 
@@ -57,20 +59,20 @@ model = by_method(GET=get, PATCH=finalize, DELETE=delete)
 @mlflow_view("POST", Right.WRITE)
 def log_params(request: HttpRequest, membership: Membership, key: str) -> HttpResponse:
     params = {each.key: each.value for each in read_body(request, m.ModelParams).params}
-    saved_models.change(saved_models.of(membership, key, write=True), params=params)
+    saved_models.change(saved_models.get_saved_model(membership, key, write=True), params=params)
     return json_response()
 
 
 @mlflow_view("PATCH", Right.WRITE)
 def set_tags(request: HttpRequest, membership: Membership, key: str) -> HttpResponse:
     tags = {each.key: each.value for each in read_body(request, m.ModelTags).tags}
-    found = saved_models.change(saved_models.of(membership, key, write=True), tags=tags)
+    found = saved_models.change(saved_models.get_saved_model(membership, key, write=True), tags=tags)
     return json_response({"model": serializers.saved(found)})
 
 
 @mlflow_view("DELETE", Right.WRITE)
 def delete_tag(request: HttpRequest, membership: Membership, key: str, tag: str) -> HttpResponse:
-    found = saved_models.of(membership, key, write=True)
+    found = saved_models.get_saved_model(membership, key, write=True)
     if tag not in found.tags:
         raise MlflowError(f"The model has no tag '{tag[:80]}'.", "RESOURCE_DOES_NOT_EXIST", 404)
     saved_models.change(found, without=[tag])
@@ -101,7 +103,7 @@ def log_outputs(request: HttpRequest, membership: Membership) -> HttpResponse:
     given = read_body(request, m.LogOutputs)
     row = access.logged_write(membership, given.run_id)
     for each in given.models:
-        found = saved_models.of(membership, each.model_id, write=True)
+        found = saved_models.get_saved_model(membership, each.model_id, write=True)
         if found.row_id != row.pk:
             raise MlflowError(f"Model {each.model_id} is of another run.")
         saved_models.change(found, step=each.step)

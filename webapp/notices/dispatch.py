@@ -75,7 +75,9 @@ class Subject:
 
 
 @when_announced(words.KINDS)
-def tell(workspace_id: int, event: str, event_id: UUID, payload: Mapping[str, object], by: int | None) -> None:
+def notify_watchers(
+    workspace_id: int, event: str, event_id: UUID, payload: Mapping[str, object], by: int | None
+) -> None:
     """Writes a notice for each person who watches; open pages hear of it after commit."""
     subject = _subject(workspace_id, event, payload)
     if subject is None:

@@ -46,7 +46,7 @@ def _signed_in(request: HttpRequest) -> User:
     openapi_extra=BY_HAND,
 )
 def exports(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
-    return page(queries.mine(_signed_in(request)), cursor, limit, "-id")
+    return page(queries.own_exports(_signed_in(request)), cursor, limit, "-id")
 
 
 @router.post(

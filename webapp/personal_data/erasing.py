@@ -38,7 +38,7 @@ SENTENCES = (
 )
 
 
-def hindrances(person: User) -> list[str]:
+def erasure_obstacles(person: User) -> list[str]:
     """The reasons why the account cannot be erased now, each with its remedy."""
     found = []
     if person.is_administrator and not _administrators().exclude(pk=person.pk).exists():
@@ -68,7 +68,7 @@ def erase(person: User, by: User | None) -> None:
     """
     _hold(person)
     person.refresh_from_db()  # a right may have been given or taken since the caller read it
-    if found := hindrances(person):
+    if found := erasure_obstacles(person):
         raise Conflict(" ".join(found), code="cannot_erase")
     chain.seal()  # as long as the entries say who did what
     told = Membership.objects.filter(user=person).select_related("workspace")
@@ -76,7 +76,7 @@ def erase(person: User, by: User | None) -> None:
     for membership in told:
         audit.record(membership, by if how == "administrator" else None, "account.erased", person, by=how)
     end(SignedIn.objects.filter(user=person))
-    removals.outlive(person)
+    removals.keep_digests(person)
     _keep_under_pseudonym(person)
     _unname(person)
     _delete(person)

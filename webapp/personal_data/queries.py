@@ -22,7 +22,7 @@ class ErasureFate:
     logged: int
 
 
-def mine(user: User) -> "QuerySet[DataExport]":
+def own_exports(user: User) -> "QuerySet[DataExport]":
     """The exports that the person asked for themselves and that have not ended, newest first."""
     return DataExport.objects.filter(user=user, digest="", expires_at__gt=timezone.now()).order_by("-pk")
 

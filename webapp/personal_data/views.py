@@ -37,7 +37,7 @@ def mine(request: HttpRequest) -> HttpResponse:
         except Problem as problem:
             messages.error(request, problem.message)
         return redirect("personal_data")
-    context: dict[str, object] = {"exports": queries.mine(user), "own": True}
+    context: dict[str, object] = {"exports": queries.own_exports(user), "own": True}
     if request.headers.get("HX-Request"):
         return render(request, "personal_data/_exports.html", context)
     return render(request, "personal_data/mine.html", context | {"days": services.KEPT.days, **_fate(user)})
@@ -90,7 +90,7 @@ def of_person(request: HttpRequest, user_id: int) -> HttpResponse:
 
 def _fate(person: User) -> dict[str, object]:
     """The rows that an erasure would delete and keep, and the obstacles to it."""
-    return {"fate": queries.fate(person), "hindrances": erasing.hindrances(person)}
+    return {"fate": queries.fate(person), "hindrances": erasing.erasure_obstacles(person)}
 
 
 @never_cache

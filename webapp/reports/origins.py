@@ -26,9 +26,9 @@ Origin = tuple[int | None, int | None, int | None]
 """The ids of a run, an evaluation and a rollout; a rollout comes with its run."""
 
 
-def keep(membership: Membership, report: ReportPage, body: str) -> None:
+def store_origins(membership: Membership, report: ReportPage, body: str) -> None:
     """Stores on which rows this text rests for this reader. The caller holds the lock of the report, or has just made it."""
-    wanted = found(ReportReader(membership), body)
+    wanted = rows_by_block(ReportReader(membership), body)
     there = {(row.run_id, row.evaluation_id, row.rollout_id): row.pk for row in report.sources.all()}
     ReportSource.objects.filter(pk__in=[pk for origin, pk in there.items() if origin not in wanted]).delete()
     ReportSource.objects.bulk_create(
@@ -38,7 +38,7 @@ def keep(membership: Membership, report: ReportPage, body: str) -> None:
     ReportPage.objects.filter(pk=report.pk).update(sources_at=timezone.now())
 
 
-def found(reader: ReportReader, body: str) -> set[Origin]:
+def rows_by_block(reader: ReportReader, body: str) -> set[Origin]:
     """The rows that each block shows now; a block that shows nothing names nothing."""
     named: set[Origin] = set()
     for part in language.pieces(body):
@@ -70,7 +70,7 @@ def _again(report_id: int) -> None:
     members = Membership.objects.filter(workspace_id=report.workspace_id, user__is_active=True)
     writer = members.filter(user=newest.created_by).exclude(role=Role.ANNOTATOR).first()
     if reader := writer or members.filter(role=Role.OWNER).order_by("pk").first():
-        keep(reader, report, newest.body)
+        store_origins(reader, report, newest.body)
 
 
 def _shown(reader: ReportReader, block: ReportBlock) -> Iterator[Origin]:

@@ -169,7 +169,7 @@ def _version(
     number: int = 1,
     restored_from: int | None = None,
 ) -> ReportPageVersion:
-    origins.keep(membership, report, body)
+    origins.store_origins(membership, report, body)
     return ReportPageVersion.objects.create(
         report=report, number=number, title=title, body=body, restored_from=restored_from, created_by=membership.user
     )

@@ -65,7 +65,7 @@ def _read(value: str) -> Alert | None:
     return Alert(title[:LONGEST_TITLE], text, level if level in LEVELS else "INFO")
 
 
-def tell(run: Run, alerts: Iterable[Alert]) -> None:
+def announce_alerts(run: Run, alerts: Iterable[Alert]) -> None:
     """Audits and announces them within the limits. The caller holds the lock of the run."""
     now = timezone.now()
     lately = AuditEntry.objects.filter(object_type="run", object_id=run.pk, action="run.alert")

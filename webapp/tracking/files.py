@@ -24,7 +24,7 @@ from webapp.experiments.models import Artifact, Run
 from webapp.experiments.outputs import artifacts
 
 from .models import LoggedRun
-from .services import spoke
+from .services import note_sign_of_life
 
 FILE = "file"
 """The role of such an artifact."""
@@ -60,11 +60,11 @@ def keep(membership: Membership, row: LoggedRun, path: str, content: IO[bytes]) 
     """Stores a file whole or not at all; sent again, it replaces the one before. Raises Invalid, Conflict, OverQuota, StoreAway."""
     path = checked(path)
     with _received(row.run_id, content) as (folder, file), transaction.atomic():
-        quotas.hold(membership.workspace_id)
+        quotas.lock_limits(membership.workspace_id)
         run = Run.objects.with_names().select_for_update(of=("self",), no_key=True).filter(pk=row.run_id).first()
         if run is None or LoggedRun.objects.filter(pk=row.pk).exclude(deleted_at=None).exists():
             raise Conflict("This run is deleted; restore it first.", "deleted")
-        spoke(row, run)
+        note_sign_of_life(row, run)
         _check_place(run, path)
         _check_quota(membership.workspace_id, run, path, file.bytes)
         artifact = Artifact(run=run, path=FOLDER + path)
@@ -111,7 +111,7 @@ def _check_place(run: Run, path: str) -> None:
         raise Invalid("There are too many files.", {"path": f"a run has at most {MOST:,}"})
 
 
-def used(workspace_id: int) -> int:
+def stored_bytes(workspace_id: int) -> int:
     """Bytes of all files that programs sent for runs of the workspace."""
     mine = Artifact.objects.filter(role=FILE, run__experiment__workspace_id=workspace_id)
     return mine.aggregate(bytes=Sum("bytes"))["bytes"] or 0
@@ -122,7 +122,7 @@ def _check_quota(workspace_id: int, run: Run, path: str, size: int) -> None:
     if limit is None:
         return
     before = Artifact.objects.filter(run=run, path=FOLDER + path).values_list("bytes", flat=True).first() or 0
-    left = limit - used(workspace_id) + before
+    left = limit - stored_bytes(workspace_id) + before
     if size > left:
         reason = f"has {size:,} bytes; of {limit:,} for files of logged runs {max(left, 0):,} are left"
         raise quotas.OverQuota("This workspace has no room for the file.", {"path": reason})

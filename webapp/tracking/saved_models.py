@@ -65,7 +65,7 @@ def save(
     return found
 
 
-def of(membership: Membership, key: str, *, write: bool, deleted: bool = False) -> SavedModel:
+def get_saved_model(membership: Membership, key: str, *, write: bool, deleted: bool = False) -> SavedModel:
     """The model of the workspace. Raises Http404, PermissionDenied."""
     allowed = may_write(membership) if write else may_read(membership)
     rows = SavedModel.objects.select_related("row__run__experiment__workspace", "row__run__created_by")
@@ -108,7 +108,7 @@ def measured(membership: Membership, row: LoggedRun, values: Iterable[ModelValue
         newest[each.model, each.key, each.dataset, each.digest] = each
     if not newest:
         return
-    models = {key: of(membership, key, write=True) for key in {each.model for each in newest.values()}}
+    models = {key: get_saved_model(membership, key, write=True) for key in {each.model for each in newest.values()}}
     with transaction.atomic():
         services.locked_run(row)  # of two requests about this run, the second sees what the first has kept
         known = {

@@ -24,7 +24,7 @@ from webapp.core.tasks import enqueue
 from webapp.experiments import names, table_facts
 from webapp.experiments.bulk import StepMetrics
 from webapp.experiments.launch.services import create_experiment
-from webapp.experiments.lifecycle.states import State, facts, tell
+from webapp.experiments.lifecycle.states import State, announce_state, facts
 from webapp.experiments.live import broadcasts
 from webapp.experiments.metrics import facts as metric_facts
 from webapp.experiments.metrics import series, writing
@@ -89,7 +89,7 @@ def begin(
     """A new run that is under way. The same `key` begins one run, however often it comes. Raises Invalid, KeyReused."""
     asked = idempotency.key(key, "logged", where.pk, name)
     mine = Run.objects.filter(created_by=membership.user, experiment__workspace=membership.workspace, recipe=LOGGED)
-    if earlier := idempotency.earlier(mine, asked):
+    if earlier := idempotency.row_of_key(mine, asked):
         return LoggedRun.objects.select_related("run__experiment__workspace", "run__created_by").get(run=earlier)
     kept = merged({}, tags or {}, "tags", MOST_TAGS, LONGEST_TAG)
     started = started_at or timezone.now()
@@ -138,7 +138,7 @@ def log(
             raise Invalid("This step cannot be stored.", {f"metrics.{place}.step": f"must be 0 to {LAST_STEP:,}"})
     with transaction.atomic():
         run = locked_run(row)
-        spoke(row, run)
+        note_sign_of_life(row, run)
         fields: dict[str, Any] = {}
         if params:
             fields["config"] = _with_params(run.config, params)
@@ -148,7 +148,7 @@ def log(
             said, alerted = alerts.split(tags or {}, row.tags)
             row.tags = merged(kept, said, "tags", MOST_TAGS, LONGEST_TAG)
             row.save(update_fields=["tags"])
-            alerts.tell(run, alerted)
+            alerts.announce_alerts(run, alerted)
         if news:
             writing.logged(run.pk, news)
             fields |= _progress(run, news)
@@ -209,7 +209,7 @@ def spoke(row: LoggedRun, run: Run) -> None:
         run.state, run.state_at, run.ended_at = State.RUNNING, run.heartbeat_at, None
         run.state_reason = "Its program spoke again"
         run.save(update_fields=["state", "state_at", "state_reason", "ended_at"])
-        tell(run, None, run.state_reason)
+        announce_state(run, None, run.state_reason)
 
 
 def mark_lost(since: datetime) -> int:
@@ -236,7 +236,7 @@ def mark_lost(since: datetime) -> int:
             )
             run.save(update_fields=["state", "state_at", "state_reason", "ended_at"])
             table_facts.keep_took(run.experiment.workspace_id, run)
-            tell(run, None, run.state_reason)
+            announce_state(run, None, run.state_reason)
             lost += 1
     return lost
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from trainer.contracts.base import Record
 from trainer.contracts.storing import FolderAsked, Links, Upload
 from trainer.contracts.weights import WeightsAssignment, WeightsBatch, WeightsReply
-from webapp.core.database.nul_characters import visible
+from webapp.core.database.nul_characters import show_nul
 from webapp.core.problems import Conflict, Invalid, Problem
 from webapp.core.requests.openapi import sends, takes
 from webapp.core.storage import artifact_store
@@ -24,7 +24,7 @@ from webapp.inference.folders import stored
 from . import tokens
 from .kinds import KINDS
 from .models import WeightsJob, WeightsLogLine, WeightsResult
-from .states import OVER, State, move, refresh, tell
+from .states import OVER, State, broadcast_job, move, refresh
 
 FENCED = "This attempt is over: a newer one has taken the job."
 
@@ -36,7 +36,7 @@ class JobToken(HttpBearer):
         match = request.resolver_match
         rows = WeightsJob.objects.select_related("workspace", "model__base", "version")
         job = rows.filter(pk=match.kwargs["job_id"]).first() if match else None
-        return job if job and tokens.fits(token, job) else None
+        return job if job and tokens.is_current_token(token, job) else None
 
 
 router = Router(auth=JobToken(), tags=["ingest"])
@@ -136,7 +136,7 @@ Body = TypeVar("Body", bound=Record)
 def _read(request: HttpRequest, kind: type[Body]) -> Body:
     """The body. Raises Problem with every field that is wrong."""
     try:
-        return kind.model_validate_json(visible(request.body))
+        return kind.model_validate_json(show_nul(request.body))
     except ValidationError as error:
         fields = {".".join(map(str, item["loc"])): item["msg"] for item in error.errors(include_url=False)[:20]}
         raise Problem("The batch has errors, so nothing of it was stored.", fields, code="invalid_batch") from None
@@ -177,7 +177,7 @@ def apply(job_id: int, batch: WeightsBatch) -> WeightsReply:
     if batch.state != "running" and batch.number <= job.acked:
         _end(job, batch)
     else:
-        tell(job)
+        broadcast_job(job)
     return WeightsReply(acked=job.acked, command="stop" if job.state == State.STOPPING else "continue")
 
 

@@ -16,7 +16,7 @@ from webapp.inference.folders import stored
 from . import line, resources, tokens
 from .kinds import KINDS
 from .models import ALIVE, WeightsJob, WeightsLogLine
-from .states import State, move, refresh, tell
+from .states import State, broadcast_job, move, refresh
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ STOP_GRACE = timedelta(minutes=2)
 
 def _told(job: WeightsJob) -> None:
     refresh(job)
-    tell(job)
+    broadcast_job(job)
 
 
 WEIGHTS: RayJobKind[WeightsJob] = RayJobKind(
@@ -89,7 +89,7 @@ def stop(pk: int) -> None:
 def watch() -> None:
     """One round of upkeep: lost launches are queued again, dead and silent jobs end as failed."""
     now = timezone.now()
-    since = liveness.since(HEARING_KEY, now)
+    since = liveness.alive_since(HEARING_KEY, now)
     WEIGHTS.tidy(now)
     alive = asked = 0
     for job in WeightsJob.objects.select_related("workspace").filter(state__in=ALIVE):

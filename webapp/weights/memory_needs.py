@@ -22,7 +22,7 @@ LOOKED_AT = 200
 HELD = "memory_bytes"
 
 
-def of(job: WeightsJob) -> int | None:
+def expected_memory(job: WeightsJob) -> int | None:
     """Bytes; None if nothing is known."""
     rows = WeightsJob.objects.filter(workspace_id=job.workspace_id, kind=job.kind, model_id=job.model_id)
     # one that failed early, or has only begun, has not held its most

@@ -28,7 +28,7 @@ from . import line, memory_needs, resources, tokens
 from .kinds import Embedding, Generation, LogProbs, Scoring
 from .line import NOW, Turn
 from .models import WeightsItem, WeightsJob, WeightsResult
-from .states import OVER, State, move, refresh, tell
+from .states import OVER, State, broadcast_job, move, refresh
 
 Kind = WeightsJob.Kind
 ITEMS_PER_WRITE = 500
@@ -173,11 +173,11 @@ def fill(
 @transaction.atomic
 def _first_attempt(job: WeightsJob, fields: dict[str, Any]) -> None:
     waiting = WeightsJob.objects.filter(pk=job.pk, state=State.QUEUED, asked_at=None)
-    fields |= {"token_digest": tokens.digest(job), "memory_needed": memory_needs.of(job)}
+    fields |= {"token_digest": tokens.digest(job), "memory_needed": memory_needs.expected_memory(job)}
     if waiting.update(next_try_at=timezone.now(), **fields):
         enqueue("workers.weights.launch", job.pk)
     refresh(job)
-    tell(job)
+    broadcast_job(job)
 
 
 def _start(
@@ -225,18 +225,18 @@ def _create(workspace: Workspace, user: User | None, turn: Turn, **fields: Any) 
         with transaction.atomic():
             user = audit.still_there(user)
             if version := fields.get("version"):
-                datasets.hold(version)
+                datasets.keep_version(version)
             job = WeightsJob.objects.create(
                 workspace=workspace, created_by=user, next_try_at=timezone.now(), **_standing(turn), **fields
             )
-            own = {"token_digest": tokens.digest(job), "memory_needed": memory_needs.of(job)}
+            own = {"token_digest": tokens.digest(job), "memory_needed": memory_needs.expected_memory(job)}
             WeightsJob.objects.filter(pk=job.pk).update(**own)
             audit.record(workspace, user, "weights_job.started", job, kind=job.kind, title=job.title)
             enqueue("workers.weights.launch", job.pk)
     except IntegrityError:  # somebody else asked for the same at this moment
         return WeightsJob.objects.get(workspace=workspace, key=fields["key"])
     job.refresh_from_db()
-    tell(job)
+    broadcast_job(job)
     return job
 
 
@@ -261,7 +261,7 @@ def prioritise(job: WeightsJob, user: User | None, priority: Priority) -> Weight
             # once this is committed: the lock of the line comes before any lock of a job
             transaction.on_commit(line.let_in)
     refresh(job)
-    tell(job)
+    broadcast_job(job)
     return job
 
 
@@ -305,7 +305,7 @@ def _next_attempt(job: WeightsJob, user: User | None, **fields: Any) -> WeightsJ
         next_try_at=timezone.now(),
         heartbeat_at=None,
         ended_at=None,
-        memory_needed=memory_needs.of(job),
+        memory_needed=memory_needs.expected_memory(job),
         **fields,
     )
     if moved:

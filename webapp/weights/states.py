@@ -45,7 +45,7 @@ def move(job: WeightsJob, to: str, *, actor: User | None = None, problem: str = 
             told = problem if to != State.STOPPING else ""  # the entry's actor says who asked
             detail = {"attempt": job.attempt, **({"reason": told} if told else {})}
             audit.record(job.workspace, actor, f"weights_job.{to}", job, **detail)
-            tell(job)
+            broadcast_job(job)
             _enter(job, to, now)
             if to == State.RUNNING:
                 announce(job.workspace_id, "weights_job.started", _facts(job))
@@ -80,7 +80,7 @@ def refresh(job: WeightsJob) -> None:
     job.refresh_from_db(from_queryset=WeightsJob.objects.select_related("workspace", "model__base", "version__dataset"))
 
 
-def tell(job: WeightsJob) -> None:
+def broadcast_job(job: WeightsJob) -> None:
     """Open pages of the job ask again."""
     message = {"type": "weights_job", "id": job.pk, "state": job.state, "done": job.done, "total": job.total}
     broadcast.send(f"workspace.{job.workspace_id}", message)

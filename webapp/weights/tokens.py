@@ -21,5 +21,5 @@ def digest(job: WeightsJob) -> str:
     return hash_secret(token(job))
 
 
-def fits(given: str, job: WeightsJob) -> bool:
+def is_current_token(given: str, job: WeightsJob) -> bool:
     return bool(job.token_digest) and constant_time_compare(hash_secret(given), job.token_digest)

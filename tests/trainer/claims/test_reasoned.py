@@ -39,10 +39,10 @@ def few(monkeypatch: pytest.MonkeyPatch) -> list[Example]:
 
 
 def test_pairs_that_were_shown_are_none_of_those_that_are_judged(few: list[Example]) -> None:
-    shown, judged = reasoned.divided(few)
+    shown, judged = reasoned.split_examples(few)
     assert len(shown) == 3 and [row.split for row in judged] == ["train"] * 4 + ["heldout"] * 2
     assert not {row.key for row in shown} & {row.key for row in judged}
-    assert reasoned.divided(few) == (shown, judged), "the same draw each time, or a command could not go on"
+    assert reasoned.split_examples(few) == (shown, judged), "the same draw each time, or a command could not go on"
 
 
 def test_a_demonstration_is_the_verdict_of_most_with_their_reasons_in_the_order_that_is_shown() -> None:
@@ -66,7 +66,7 @@ def test_pairs_that_nobody_decided_or_gave_no_reasons_for_are_not_used(few: list
         ValueError,
         match="5 short training pairs with 2 reasons or more and 3 such held-out pairs; the claim needs 7 and 2",
     ):
-        reasoned.divided([tied, silent, long, *few[3:]])
+        reasoned.split_examples([tied, silent, long, *few[3:]])
 
 
 def test_the_command_says_which_data_it_needs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

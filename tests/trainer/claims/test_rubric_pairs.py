@@ -49,7 +49,9 @@ def test_a_demonstration_is_the_question_of_the_recipe_and_a_rubric_in_its_form(
 
 
 def test_only_training_pairs_are_shown_and_none_by_its_answers(tmp_path: Path) -> None:
-    shown, kept = rubric_pairs.divided(rubric_pairs.examples(file_of(tmp_path, row(1), row(2, "heldout"), row(3))))
+    shown, kept = rubric_pairs.split_examples(
+        rubric_pairs.examples(file_of(tmp_path, row(1), row(2, "heldout"), row(3)))
+    )
     assert [each.key for each in shown] == ["pair-1", "pair-3"] and len(kept) == 3
     assert not any("no 1" in message.content for message in shown[0].prompt)
 
@@ -64,7 +66,7 @@ def test_examples_of_this_program_will_do_and_other_files_are_refused(tmp_path: 
     ):
         rubric_pairs.examples(file_of(tmp_path, {key: value for key, value in row(1).items() if key != "split"}))
     with pytest.raises(ValueError, match="no pair with a rubric and a label is in the split heldout"):
-        rubric_pairs.divided(found)
+        rubric_pairs.split_examples(found)
 
 
 def test_the_command_shows_rubrics_and_asks_the_model_as_it_came(

@@ -3,7 +3,7 @@
 import pytest
 
 from trainer.config import RECIPES, resolve
-from trainer.config.presets import at, changes, laid
+from trainer.config.presets import changes, values_at, with_values
 
 PRESETS = [(recipe, preset) for recipe in RECIPES.values() for preset in recipe.presets]
 IDS = [f"{recipe.name}-{preset.name}" for recipe, preset in PRESETS]
@@ -12,7 +12,7 @@ IDS = [f"{recipe.name}-{preset.name}" for recipe, preset in PRESETS]
 @pytest.mark.parametrize(("recipe", "preset"), PRESETS, ids=IDS)
 def test_a_preset_gives_a_config_that_can_be_launched(recipe, preset):
     defaults = recipe.schema.model_validate({}).model_dump(mode="json")
-    config = resolve(recipe.name, laid(defaults, recipe.filled_by(preset, defaults)))
+    config = resolve(recipe.name, with_values(defaults, recipe.filled_by(preset, defaults)))
     assert not [*config.launch_problems()]
     assert recipe.filled_by(preset, config.model_dump(mode="json")) == {}, "nothing is left to change"
     assert config.model_dump(mode="json") == resolve(recipe.name, dict(preset.config)).model_dump(mode="json")
@@ -34,16 +34,16 @@ def test_what_is_typed_elsewhere_stays_and_comes_back():
     preset = recipe.preset("icepop")
     found = recipe.filled_by(preset, typed)
     assert set(found) == {"objective", "scaffold", "rollout.prompts_per_step", "rollout.group_size"}
-    new = laid(typed, found)
+    new = with_values(typed, found)
     assert new["objective"]["name"] == "icepop" and "std_eps" in new["objective"], (
         "another choice has all its own fields"
     )
     assert (new["steps"], new["optim"]["lr"]) == (7, 0.5)
-    assert laid(new | {"steps": 8}, at(typed, found)) == typed | {"steps": 8}
+    assert with_values(new | {"steps": 8}, values_at(typed, found)) == typed | {"steps": 8}
 
 
 def test_a_place_that_is_not_there_is_left_out():
     assert changes({"a": "typed"}, {"a": 1}, {"a": 1}) == {"a": 1}
     assert changes({"a": None}, {"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}) == {"a": {"b": 1, "c": 2}}
-    assert laid({"a": None}, {"a.b": 1}) == {"a": None}
-    assert at({"a": None}, {"a.b": 1}) == {"a.b": None}
+    assert with_values({"a": None}, {"a.b": 1}) == {"a": None}
+    assert values_at({"a": None}, {"a.b": 1}) == {"a.b": None}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainer.curriculum import level, warmest
+from trainer.curriculum import highest_good_temperature, level
 
 
 def test_a_flat_line_is_level_and_a_straight_slope_is_not() -> None:
@@ -49,8 +49,8 @@ def test_two_points_say_nothing() -> None:
 def test_the_warmest_that_costs_nothing_is_chosen(
     scores: dict[float, float | None], within: float, expected: float
 ) -> None:
-    assert warmest(scores, within) == expected
+    assert highest_good_temperature(scores, within) == expected
 
 
 def test_without_a_score_nothing_is_chosen() -> None:
-    assert warmest({0.6: None, 1.0: None}, 0.01) is None
+    assert highest_good_temperature({0.6: None, 1.0: None}, 0.01) is None

@@ -133,7 +133,7 @@ def test_one_that_cannot_begin_and_one_that_fails_keep_nobody_else_from_training
     assert runs[8].states() == [("failed", "stepz: unknown key; did you mean steps?")]
     assert runs[9].states()[-1][0] == "finished"
     for number in (8, 9):  # left to the next attempt
-        with folder.alone(tmp_path / "runs" / str(number), 0.0):
+        with folder.lock_folder(tmp_path / "runs" / str(number), 0.0):
             pass
 
 

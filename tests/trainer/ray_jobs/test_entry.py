@@ -221,7 +221,7 @@ HOLDER = """
 import sys
 from pathlib import Path
 from trainer.ray_jobs import folder
-with folder.alone(Path(sys.argv[1]), 1.0):
+with folder.lock_folder(Path(sys.argv[1]), 1.0):
     print("in", flush=True)
     sys.stdin.read()
 """
@@ -249,7 +249,7 @@ def test_a_folder_that_stays_taken_is_left_alone(
     server: Ingest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(entry, "_PATIENCE_S", 0.3)
-    with folder.alone(tmp_path / "runs" / "7", 1.0):
+    with folder.lock_folder(tmp_path / "runs" / "7", 1.0):
         assert job([]) == 3
     assert "another process has been writing to" in capsys.readouterr().err
     assert not server.events

@@ -108,7 +108,7 @@ def test_verifiers_alone_score_the_criteria_that_have_one() -> None:
 )
 def test_what_is_no_number_is_missing(monkeypatch: pytest.MonkeyPatch, answer: Part, why: str) -> None:
     async def odd(part: Any, items: Sequence[Item], services: Services) -> list[Part]:
-        return await guard.each(items, lambda item: answer)
+        return await guard.measure_each(items, lambda item: answer)
 
     monkeypatch.setitem(kinds.KINDS, "rubric", odd)
     found = reward([QUALITY], item())
@@ -127,7 +127,7 @@ def test_a_part_that_raises_excludes_the_response_and_is_counted(monkeypatch: py
 
 def test_one_response_that_raises_takes_no_other_along(monkeypatch: pytest.MonkeyPatch) -> None:
     async def picky(part: Any, items: Sequence[Item], services: Services) -> list[Part]:
-        return await guard.each(items, lambda item: Part(1 / len(item.response)))
+        return await guard.measure_each(items, lambda item: Part(1 / len(item.response)))
 
     monkeypatch.setitem(kinds.KINDS, "rubric", picky)
     found = rewards([QUALITY], item("", place="t/1/0/0"), item("four", place="t/1/0/1"))
@@ -148,7 +148,7 @@ def test_a_part_that_hangs_excludes_the_response(monkeypatch: pytest.MonkeyPatch
     release = threading.Event()
 
     async def stuck(part: Any, items: Sequence[Item], services: Services) -> list[Part]:
-        return await guard.each(items, lambda item: Part(float(release.wait(30))))
+        return await guard.measure_each(items, lambda item: Part(float(release.wait(30))))
 
     monkeypatch.setattr(guard, "SECONDS", 0.05)
     monkeypatch.setitem(kinds.KINDS, "rubric", stuck)

@@ -12,7 +12,7 @@ from trainer.loops.session.errors import RunFailed, StopRequested
 from trainer.monitors import RunMonitor, Spool
 from trainer.runners import placement, ray_fleet
 from trainer.runners.placement import PlacementPart, Places, parts
-from trainer.runners.policy import looking
+from trainer.runners.policy import waiting_reporter
 
 pytestmark = pytest.mark.stack
 
@@ -78,7 +78,7 @@ def test_a_run_that_waits_says_so_and_stops_when_it_is_told_to(
     monkeypatch.setattr(placement, "SAY_S", 0.0)
     monitor, first = RunMonitor(Spool(tmp_path / "events.jsonl")), Places([TOGETHER, TOGETHER._replace(role="rollout")])
     first.wait()
-    look, heard = looking(monitor), []
+    look, heard = waiting_reporter(monitor), []
 
     def end_it(reason: str) -> None:
         heard.append(reason)

@@ -12,7 +12,7 @@ import torch
 from trainer.contracts import Message
 from trainer.weights import embed
 from trainer.weights.logprobs import Measure, measured
-from trainer.weights.resources import use
+from trainer.weights.resources import process_usage
 
 PROMPT = [Message(role="user", content="Name a colour.")]
 
@@ -52,6 +52,6 @@ def test_embeddings_are_unit_vectors_by_the_names_of_the_texts() -> None:
 
 
 def test_a_process_tells_what_it_has_used() -> None:
-    used = use()
+    used = process_usage()
     assert used.cpu_seconds > 0 and used.memory_bytes > 10**7 and used.processors >= 1
     assert used.device and (used.gpu_bytes is None) == (used.device == "CPU")

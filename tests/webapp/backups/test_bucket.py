@@ -222,7 +222,7 @@ class TestAddresses:
     @pytest.mark.parametrize("where", ["s3://key:secret@backups/x", "ftp://backups/x", "s3://", "s3://backups?x=y"])
     def test_what_is_no_bucket_is_told(self, server, where):
         with pytest.raises(BackupProblem, match="is not a bucket: name s3|must not hold credentials"):
-            addresses.at(where)
+            addresses.parse_address(where)
 
     def test_no_such_bucket(self, server):
         with pytest.raises(BackupProblem, match="There is no bucket s3://nobodys/x: make it first"):
@@ -239,9 +239,9 @@ class TestAddresses:
         env = settings.ENV.model_copy()
         env.backup_secret, env.backup_endpoint = "c2VjcmV0", None
         settings.ENV = env
-        assert type(addresses.at("az://account/container/x")._store).__name__ == "AzureStore"  # type: ignore[attr-defined]
+        assert type(addresses.parse_address("az://account/container/x")._store).__name__ == "AzureStore"  # type: ignore[attr-defined]
         env.backup_secret = None
-        assert type(addresses.at("gs://bucket/x")._store).__name__ == "GCSStore"  # type: ignore[attr-defined]
+        assert type(addresses.parse_address("gs://bucket/x")._store).__name__ == "GCSStore"  # type: ignore[attr-defined]
 
     @pytest.mark.parametrize("text", ["s3://", "s4://bucket", "s3://key:secret@bucket", "https://bucket"])
     def test_a_wrong_address_stops_the_start(self, text):

@@ -61,6 +61,6 @@ def test_nothing_can_be_changed_cut_off_moved_or_added(touch):
 
 def test_a_wrong_passphrase_is_told_in_a_sentence():
     key, kept = crypto.new(b"a long enough passphrase")
-    assert crypto.known(b"a long enough passphrase", kept) == key
+    assert crypto.unlock_key(b"a long enough passphrase", kept) == key
     with pytest.raises(WrongKey, match="The passphrase is not the one that these backups were encrypted with."):
-        crypto.known(b"another passphrase", kept)
+        crypto.unlock_key(b"another passphrase", kept)

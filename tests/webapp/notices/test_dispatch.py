@@ -300,7 +300,7 @@ def test_a_long_reason_without_spaces_keeps_its_beginning(run, team, said, begin
     text = words.text(Notice.objects.get(user=team.researcher.user))
     assert text == (begins if len(said) < words.MOST_WORDS else f"{begins} …")
     Run.objects.filter(pk=run.pk).update(state_reason=said)
-    (need,) = needs.of(team.researcher).now
+    (need,) = needs.rows_that_need_attention(team.researcher).now
     assert need.text == text
 
 

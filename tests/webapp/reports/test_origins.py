@@ -62,14 +62,14 @@ def test_a_report_that_cannot_be_looked_at_keeps_no_other_waiting(team, report, 
     other = services.create(team.researcher, "Other", TABLE.format(seeds[0].pk))
     other.sources.all().delete()
     ReportPage.objects.update(sources_at=None)
-    found = origins.found
+    found = origins.rows_by_block
 
     def broken(reader, body):
         if body == "Broken":
             raise RuntimeError("the database was too slow")
         return found(reader, body)
 
-    monkeypatch.setattr(origins, "found", broken)
+    monkeypatch.setattr(origins, "rows_by_block", broken)
     monkeypatch.setattr(origins, "AT_ONCE", 1)
     origins.look_again()
     origins.look_again()

@@ -54,7 +54,7 @@ def test_a_token_with_all_areas_but_one_is_refused_there_by_name(team, monkeypat
     monkeypatch.setattr("webapp.accounts.authentication.credentials.REQUESTS_PER_MINUTE", 10**9)
     clients = {}
     for area in areas.Area:
-        rights = areas.everywhere("write")
+        rights = areas.rights_in_all_areas("write")
         del rights[area]
         clients[area] = script(team.owner, rights)
     for method, path in by_tokens():
@@ -105,7 +105,7 @@ def test_what_a_token_may_is_chosen_at_the_page_by_api_and_by_command(team, as_o
         return as_owner.post("/api/v1/tokens", {"name": "x", **body}, content_type="application/json")
 
     assert made({"areas": {"judging": "read"}}).json()["areas"] == {"judging": "read"}
-    assert made({"scope": "read"}).json()["areas"] == areas.everywhere("read")
+    assert made({"scope": "read"}).json()["areas"] == areas.rights_in_all_areas("read")
     for wrong, field in (({}, "areas"), ({"moon": "read"}, "areas.moon"), ({"models": "all"}, "areas.models")):
         answer = made({"areas": wrong})
         assert (answer.status_code, answer.json()["error"]["fields"][0]["path"]) == (422, field)

@@ -59,7 +59,7 @@ def test_more_workspaces_cost_no_more_queries(team, as_owner):
 def test_limits_are_set_on_the_page_and_wrong_ones_told_at_their_field(team, as_owner):
     page = f"/installation/workspaces/{team.workspace.pk}"
     wrong = as_owner.post(page, {"running_runs": "-1", "import_gb": "much"})
-    assert wrong.status_code == 422 and quotas.own() == {}
+    assert wrong.status_code == 422 and quotas.limits_by_workspace() == {}
     assert wrong.content.count(b'class="error"') == 2
     as_owner.post("/installation/limits", {"running_runs": "4"})
     as_owner.post(page, {"imports_at_once": "2", "import_gb": "1.5", "gpus": "6"})

@@ -127,7 +127,7 @@ def test_a_run_keeps_its_token(run, settings):
     former, settings.SECRET_KEY = settings.SECRET_KEY, NEW
     assert tokens.run_token(run) != before
     settings.SECRET_KEY_FALLBACKS = [former]
-    assert tokens.run_token(run) == before and tokens.fits(before, run)
+    assert tokens.run_token(run) == before and tokens.is_current_token(before, run)
 
 
 def test_a_former_key_that_is_too_short_stops_start_up_and_is_not_told(monkeypatch, capsys):

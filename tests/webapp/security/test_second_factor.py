@@ -239,10 +239,10 @@ def test_the_last_factor_stays_while_a_workspace_asks(team):
     home, _ = set_up(team.annotator)
     require_second_factor(team)
     home.post("/settings/second-factor/app/off")
-    assert second_factor.proofs(team.annotator.user_id).exists()
+    assert second_factor.authenticators_of(team.annotator.user_id).exists()
     second_factor.ask(team.owner, False)
     home.post("/settings/second-factor/app/off")
-    assert not second_factor.proofs(team.annotator.user_id).exists()
+    assert not second_factor.authenticators_of(team.annotator.user_id).exists()
 
 
 def test_owners_ask_for_it_by_the_page_and_others_cannot(team):

@@ -90,11 +90,11 @@ async def test_a_websocket_to_nowhere_is_refused_without_a_failure(caplog):
 
 def test_a_runs_token_opens_nothing_for_long_after_its_end(run):
     token = tokens.run_token(run)
-    assert tokens.fits(token, run)
+    assert tokens.is_current_token(token, run)
     run.ended_at = timezone.now() - timedelta(minutes=1)
-    assert tokens.fits(token, run), "what was not sent yet is still taken"
+    assert tokens.is_current_token(token, run), "what was not sent yet is still taken"
     run.ended_at = timezone.now() - tokens.GRACE - timedelta(seconds=1)
-    assert not tokens.fits(token, run)
+    assert not tokens.is_current_token(token, run)
 
 
 def test_what_we_start_does_not_learn_the_keys_of_the_server(monkeypatch, tmp_path):

@@ -25,7 +25,7 @@ def worked(team):
     Participant.objects.filter(**mine).update(created_at=MOMENT)
     Answer.objects.filter(assignment__user=team.annotator.user).update(submitted_at=MOMENT)
     Comment.objects.filter(author=team.annotator.user).update(created_at=MOMENT, resolved_at=None)
-    refresh.freshen(project)
+    refresh.current_report(project)
     return project
 
 

@@ -192,7 +192,7 @@ def test_a_launch_hands_the_job_to_ray_once(job, ray, settings):
     assert sent["entrypoint"] == settings.TRAINER_COMMAND
     environment = sent["runtime_env"]["env_vars"]
     assert environment["TOUCHSTONE_WEIGHTS_JOB"] == str(job.pk)
-    assert tokens.fits(environment["TOUCHSTONE_RUN_TOKEN"], fresh(job))
+    assert tokens.is_current_token(environment["TOUCHSTONE_RUN_TOKEN"], fresh(job))
 
 
 def test_a_cluster_that_is_away_is_waited_for(job, ray):

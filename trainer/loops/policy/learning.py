@@ -40,7 +40,7 @@ class Vitals:
     apart: float | None = None
 
 
-def vitals(report: UpdateReport, advantages_B: Tensor, config: OnPolicyConfig, fresh: Collection[int]) -> Vitals:
+def measure_step(report: UpdateReport, advantages_B: Tensor, config: OnPolicyConfig, fresh: Collection[int]) -> Vitals:
     """Measure a step from the report of its updates. `fresh` are the responses that were sampled with the weights before the step.
 
     A step in which no response has an advantage has neither `norm` nor `taught`: it is one of those of the alarm `flat`. An objective that

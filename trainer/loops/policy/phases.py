@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from trainer.config.sections.phase_kinds import RewardedPhase, rewarded
 from trainer.config.sections.phases import Phase
-from trainer.curriculum import PromptOrder, warmest
+from trainer.curriculum import PromptOrder, highest_good_temperature
 from trainer.curriculum.toggle import toggle_budget, toggle_rewards
 from trainer.rollouts import Reward, RewardScorer, Trajectory, one_of_each
 
@@ -84,7 +84,7 @@ class Phases(PhaseWatch):
         if not isinstance(phase, RewardedPhase) or phase.temperature != "search":
             return super()._temperature(phase, step, tell)
         scores = {temperature: self._score(temperature, step, tell) for temperature in phase.grid}
-        found = warmest(scores, phase.within)
+        found = highest_good_temperature(scores, phase.within)
         said = ", ".join(
             f"{temperature:g}: {'no score' if score is None else f'{score:.4g}'}"
             for temperature, score in scores.items()

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from trainer.config.recipes.chain import Imitation
-from trainer.contracts.rollout_examples import SampledResponse, sift
+from trainer.contracts.rollout_examples import SampledResponse, filter_responses
 from trainer.rewards.rejection import form_fault, share_right
 from trainer.rollouts import Groups, RewardScorer, Trajectory, sample_and_score
 
@@ -56,7 +56,7 @@ class ImitationStage:
         progress = tell.watch("sampling answers to imitate", "rollout")
         found = sample_and_score(parts.sampler, plans, self._config.rollout, groups, self._scorer, progress, watch)
         answers = found.trajectories
-        kept, steps = sift(
+        kept, steps = filter_responses(
             [_sampled(t) for t in answers], parts.tasks, self._asked.wanted, form_fault(self._asked.wanted)
         )
         by_id = {_place(t): t for t in answers}

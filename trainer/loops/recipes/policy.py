@@ -22,7 +22,7 @@ from ..policy.evaluation import evaluate
 from ..policy.failed_batch import save_offending
 from ..policy.flat_steps import FlatSteps
 from ..policy.hacking import HackingWatch
-from ..policy.learning import LearningWatch, Vitals, vitals
+from ..policy.learning import LearningWatch, Vitals, measure_step
 from ..policy.missing_rewards import MissingRewards
 from ..policy.parts import Parts
 from ..policy.phases import Phases
@@ -277,7 +277,7 @@ class PolicyStage:
         tell.rollouts(self._records(step, trajectories, advantages_B, report))
         fresh = {id(t) for t in self.collector.comparable(step, collected.trajectories)}
         rows_fresh = {b for b, t in enumerate(trajectories) if id(t) in fresh}
-        return vitals(report, advantages_B, config, rows_fresh)
+        return measure_step(report, advantages_B, config, rows_fresh)
 
     def _own_metrics(self, report: UpdateReport, trajectories: list[Trajectory]) -> dict[str, float]:
         """The metrics of an update that only this kind of stage has."""

@@ -11,7 +11,7 @@ from trainer.contracts import Example, Message, Response, Rubric
 from trainer.contracts.pairs import labelled_pairs
 from trainer.contracts.plurals import with_noun
 from trainer.inference.turns import CharacterSpan, LearntTurns, TurnsUnfit, encode_turns
-from trainer.rewards.guard import SECONDS, guarded
+from trainer.rewards.guard import SECONDS, call_guarded
 from trainer.rubrics import score_rubric
 
 from ..session.errors import RunFailed
@@ -163,7 +163,7 @@ def _rewards(example: Example) -> dict[str, float]:
 
 def verified_score(rubric: Rubric, text: str) -> float | None:
     """The score of a text by the rubric's verifiers; None if one of them gave up or took too long."""
-    score, _ = guarded(partial(score_rubric, rubric, text), SECONDS)
+    score, _ = call_guarded(partial(score_rubric, rubric, text), SECONDS)
     return score.score if score else None
 
 

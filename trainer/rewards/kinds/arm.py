@@ -10,7 +10,7 @@ from typing import Any
 from trainer.config.rewards.arm import FrozenChoicePart, RubricJudgementFormPart, RubricVerdictPart
 
 from ..arm import chose_right, writer_reward
-from ..guard import each
+from ..guard import measure_each
 from ..parts import Item, Part, Services
 from ..rubric_judgements import RubricJudgement, read
 from ..written_rubrics import writing_of
@@ -21,17 +21,17 @@ _NAMED = 3  # problems that the reason names
 
 async def verdict(part: RubricVerdictPart, items: Sequence[Item], services: Services) -> list[Part]:
     """`shown`: `verdict` and `label`, -1 for the answer shown first, 1 for the other; a verdict that cannot be read is None."""
-    return await each(items, lambda item: _verdict(part, item))
+    return await measure_each(items, lambda item: _verdict(part, item))
 
 
 async def form(part: RubricJudgementFormPart, items: Sequence[Item], services: Services) -> list[Part]:
-    return await each(items, lambda item: _form(_read(part, item)))
+    return await measure_each(items, lambda item: _form(_read(part, item)))
 
 
 async def frozen_choice(part: FrozenChoicePart, items: Sequence[Item], services: Services) -> list[Part]:
     """The mean over the orders that were asked. It is missing if the judge decided nothing in one of them: that is not the writer's failure.
     A rubric that cannot be read is the writer's failure, and earns 0. `shown`: the judge's judgements."""
-    return await each(items, lambda item: _choice(part, item))
+    return await measure_each(items, lambda item: _choice(part, item))
 
 
 def _verdict(part: RubricVerdictPart, item: Item) -> Part:

@@ -12,7 +12,7 @@ from trainer.config.rewards.tasks import FlawsPart, OutcomePart, RationalePart, 
 from trainer.contracts import Message
 from trainer.judges.inputs import JudgeInput
 
-from ..guard import each
+from ..guard import measure_each
 from ..pair_judgements import WORDS_OF, PairJudgement, read_pair_judgement
 from ..parts import Item, Part, RewardAnswer, Services
 from ..rationale import match, outcome, precision_of, rationale_consistency
@@ -24,11 +24,11 @@ MOST_REASONS = 50
 
 
 async def verdict(part: OutcomePart, items: Sequence[Item], services: Services) -> list[Part]:
-    return await each(items, lambda item: _verdict(part, item))
+    return await measure_each(items, lambda item: _verdict(part, item))
 
 
 async def well_formed(part: WellFormedPart, items: Sequence[Item], services: Services) -> list[Part]:
-    return await each(items, lambda item: Part(float(_read(part, item).well_formed)))
+    return await measure_each(items, lambda item: Part(float(_read(part, item).well_formed)))
 
 
 async def rationale(part: RationalePart, items: Sequence[Item], services: Services) -> list[Part]:

@@ -9,7 +9,7 @@ from trainer.judges import combine
 from trainer.judges.inputs import JudgeInput
 from trainer.rubrics.score import likert_score, training_score, verdicts
 
-from ..guard import each
+from ..guard import measure_each
 from ..pairwise import remax_pairwise
 from ..parts import Item, Part, RewardAnswer, RewardJudge, Services, Unscored, Usage
 from .judge_answers import explained, finished, problem_of, told, usage_of
@@ -20,12 +20,12 @@ _OTHER = "baseline"
 
 async def verifier(part: VerifierPart, items: Sequence[Item], services: Services) -> list[Part]:
     """`S` over the criteria with a verifier; the other criteria do not count."""
-    return await each(items, lambda item: _by_programs(_only(item.rubric, verified=True), item.response))
+    return await measure_each(items, lambda item: _by_programs(_only(item.rubric, verified=True), item.response))
 
 
 async def rubric(part: RubricPart, items: Sequence[Item], services: Services) -> list[Part]:
     """`S = sum_i b_i p_i / sum_{p_j > 0} p_j` over all criteria (RuscaRL, 2025; HealthBench, 2025)."""
-    programs = await each(items, lambda item: _by_programs(_whole(item.rubric), item.response))
+    programs = await measure_each(items, lambda item: _by_programs(_whole(item.rubric), item.response))
     if not part.judge:
         return programs
     said = await _ask(services.judges[part.judge], items)

@@ -6,16 +6,16 @@ from trainer.config.rewards.parts import FormatPart, OverlongPart
 from trainer.contracts import VerifierSpec
 from trainer.verifiers import verify
 
-from ..guard import each
+from ..guard import measure_each
 from ..parts import Item, Part, Services, Unscored
 
 
 async def overlong(part: OverlongPart, items: Sequence[Item], services: Services) -> list[Part]:
-    return await each(items, lambda item: Part(overlong_penalty(item.tokens, part.soft_tokens, item.longest)))
+    return await measure_each(items, lambda item: Part(overlong_penalty(item.tokens, part.soft_tokens, item.longest)))
 
 
 async def form(part: FormatPart, items: Sequence[Item], services: Services) -> list[Part]:
-    return await each(items, lambda item: _form(part, item.response))
+    return await measure_each(items, lambda item: _form(part, item.response))
 
 
 def overlong_penalty(tokens: int, soft: int, longest: int) -> float:

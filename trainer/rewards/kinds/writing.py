@@ -22,7 +22,7 @@ from trainer.judges.inputs import JudgeInput
 from trainer.rubrics.score import likert_score
 
 from ..arm import writer_reward
-from ..guard import each
+from ..guard import measure_each
 from ..mams import preference_reward
 from ..parts import Item, Part, RewardAnswer, Services, Usage
 from ..reason_matching import Floats
@@ -45,7 +45,7 @@ async def preference(part: RubricPreferencePart, items: Sequence[Item], services
     `shown`: the two scores, and the value of each criterion for each answer.
     """
     if part.by == "words":
-        return await each(items, lambda item: _by_words(writing_of(item, part.form)))
+        return await measure_each(items, lambda item: _by_words(writing_of(item, part.form)))
     writings = [writing_of(item, part.form) for item in items]
     faults = [writing.fault or (writing.weightless if part.by == "likert" else "") for writing in writings]
     said = await _asked(part.judge, items, writings, services, _on_both, faults)
@@ -69,7 +69,7 @@ async def choice(part: RubricChoicePart, items: Sequence[Item], services: Servic
 async def quality(part: RubricQualityPart, items: Sequence[Item], services: Services) -> list[Part]:
     """`R_llm`, 0 to 4: the mean over the votes that can be read; 0 for a rubric that cannot (MaMs)."""
     if part.words:
-        return await each(items, lambda item: _counted(writing_of(item, part.form), part.words))
+        return await measure_each(items, lambda item: _counted(writing_of(item, part.form), part.words))
     writings = [writing_of(item, part.form) for item in items]
     said = await _asked(part.judge, items, writings, services, _alone)
     return [
@@ -80,7 +80,7 @@ async def quality(part: RubricQualityPart, items: Sequence[Item], services: Serv
 
 async def form(part: RubricFormPart, items: Sequence[Item], services: Services) -> list[Part]:
     """`R_fmt`: 0 if the rubric has its form, else -1. `shown`: the problems, and how much could be read."""
-    return await each(items, lambda item: _form(writing_of(item, part.form)))
+    return await measure_each(items, lambda item: _form(writing_of(item, part.form)))
 
 
 async def recall(part: RubricRecallPart, items: Sequence[Item], services: Services) -> list[Part]:

@@ -46,15 +46,15 @@ def too_many_gpus(most: int) -> str:
     return f"this workspace may hold {most} at once; lower it, or ask an administrator of this installation for more"
 
 
-def own() -> dict[int | None, Limits]:
+def limits_by_workspace() -> dict[int | None, Limits]:
     """{workspace id: the limits set for it}. The key None has those set for the installation."""
     rows = Quota.objects.values_list("workspace_id", *NAMES)
     return {workspace_id: Limits(*values) for workspace_id, *values in rows}
 
 
 def limits_of(workspace_id: int, known: Mapping[int | None, Limits] | None = None) -> Limits:
-    """The limits that hold for a workspace. Pass `known`, the result of `own`, if you ask for many."""
-    known = own() if known is None else known
+    """The limits that hold for a workspace. Pass `known`, the result of `limits_by_workspace`, if you ask for many."""
+    known = limits_by_workspace() if known is None else known
     mine, default = asdict(known.get(workspace_id, Limits())), asdict(known.get(None, Limits()))
     return Limits(**{name: default[name] if mine[name] is None else mine[name] for name in NAMES})
 
@@ -77,6 +77,6 @@ def change(administrator: User, workspace: Workspace | None, limits: Limits) -> 
         audit.record(told, administrator, "quota.changed", row, whole=workspace is None, **values)
 
 
-def hold(workspace_id: int) -> None:
+def lock_limits(workspace_id: int) -> None:
     """Locks the limits of the workspace until the transaction ends: nobody else can take from them meanwhile."""
     list(Workspace.objects.select_for_update(no_key=True).filter(pk=workspace_id).values_list("pk"))

@@ -37,7 +37,7 @@ class WorkspaceMiddleware:
             current_person.set(str(request.user.pk))
             request.memberships = queries.memberships_of(request.user.pk) if mine is None else mine  # type: ignore[attr-defined]
             request.membership = _membership(request)  # type: ignore[attr-defined]
-            sessions.used(request)
+            sessions.note_use(request)
         response = self.get_response(request)
         if "Cache-Control" not in response:  # pages of signed-in people must not stay in the cache of a shared machine
             response["Cache-Control"] = "no-store"

@@ -27,14 +27,14 @@ def is_kept_out(workspace: Workspace, user: User) -> bool:
     return any(True for _ in _of(workspace, known))
 
 
-def forget(workspace: Workspace, user: User, address: str) -> None:
+def delete_removals(workspace: Workspace, user: User, address: str) -> None:
     """Deletes the removals of `user`: an owner has invited the person with `address`, and `user` came."""
     Removal.objects.filter(workspace=workspace, user=user).delete()
     marks = [*_marks(user), _of_address(address)]
     FormerRemoval.objects.filter(pk__in=[row.pk for row in _of(workspace, marks)]).delete()
 
 
-def outlive(user: User) -> None:
+def keep_digests(user: User) -> None:
     """Stores digests that will recognise the person when they come back. Call it before the account is erased."""
     marks = list(_marks(user))
     rows = []

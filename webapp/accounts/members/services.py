@@ -74,7 +74,7 @@ def accept_invite(row: Invite, user: User) -> Membership:
         raise Conflict(f"This invitation is for {row.email}; you are signed in as {user.email}.")
     if not Invite.objects.filter(pk=row.pk, accepted_at=None).update(accepted_at=timezone.now()):
         raise Conflict("This invitation was already used.")
-    removals.forget(row.workspace, user, row.email)  # an owner has invited them again
+    removals.delete_removals(row.workspace, user, row.email)  # an owner has invited them again
     membership = enter(row.workspace, user, row.role)
     addresses.prove(user, row.proof)
     if RANK[Role(row.role)] > RANK[Role(membership.role)]:

@@ -29,15 +29,15 @@ def began(sender: object, request: HttpRequest, user: AbstractBaseUser, **_: obj
     SignedIn.objects.filter(user_id=user.pk, created_at__lt=oldest).delete()  # which open nothing
 
 
-def unattended(request: HttpRequest) -> bool:
+def is_sent_by_page(request: HttpRequest) -> bool:
     """Whether the request says that the page sent it by itself. A false claim only ends the person's own session sooner."""
     return f"X-{UNATTENDED.title()}" in request.headers or UNATTENDED in request.COOKIES
 
 
-def used(request: HttpRequest) -> None:
+def note_use(request: HttpRequest) -> None:
     """Notes to the minute that the session of a signed-in person was used: one write a minute, not one a request."""
     last = getattr(request.session, "used_at", None)
-    if last is not None and unattended(request):
+    if last is not None and is_sent_by_page(request):
         return
     if last is None or timezone.now() - last > NOTED_EVERY:
         _note(request, request.user.pk)

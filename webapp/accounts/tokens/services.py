@@ -30,7 +30,7 @@ def create_token(
     `rights`: {area: "read" or "write"}; None: `scope` in all areas. The token opens nothing after so many `days`; None: until somebody
     revokes it. Raises Invalid at `scope`, `areas`, `days` or `name`.
     """
-    given = areas.everywhere(scope) if rights is None else areas.checked(rights)
+    given = areas.rights_in_all_areas(scope) if rights is None else areas.checked(rights)
     if days is not None and not 1 <= days <= LONGEST_TOKEN_DAYS:
         raise Invalid("A token cannot last that long.", {"days": f"must be between 1 and {LONGEST_TOKEN_DAYS}"})
     name = several_lines(name, 80, "A token needs a name.", "name")

@@ -17,7 +17,7 @@ Groups = Sequence[Sequence[tuple[int, int]]]  # of (answer, index of the item in
 
 def items(kind: str, content: Content) -> list[Any]:
     """The parts of an answer that are matched by meaning: criteria or reasons."""
-    return kinds.of(kind).items(content)
+    return kinds.get_kind(kind).items(content)
 
 
 def agreement(kind: str, contents: Sequence[Content], groups: Groups = ()) -> float | None:
@@ -25,12 +25,12 @@ def agreement(kind: str, contents: Sequence[Content], groups: Groups = ()) -> fl
 
     It orders tasks as a chance-corrected coefficient would, because the disagreement expected by chance is one constant of the project.
     """
-    return None if len(contents) < 2 else kinds.of(kind).agreement(contents, groups)
+    return None if len(contents) < 2 else kinds.get_kind(kind).agreement(contents, groups)
 
 
 def unanimous(kind: str, contents: Sequence[Content], groups: Groups = ()) -> dict[str, Any] | None:
     """The judgement that two or more answers all give, or None. It has the reasons of all, one for each meaning."""
-    asked = kinds.of(kind)
+    asked = kinds.get_kind(kind)
     if len(contents) < 2 or any(asked.judgement(each) != asked.judgement(contents[0]) for each in contents[1:]):
         return None
     return asked.united(dict(contents[0]), contents, groups)
@@ -41,13 +41,13 @@ def majority(kind: str, contents: Sequence[Content], groups: Groups = ()) -> dic
 
     On ordered scales the majority is that of a side (or a value), and its degree is the median of the people who chose that side.
     """
-    found = kinds.of(kind).majority(contents, groups) if contents else None
+    found = kinds.get_kind(kind).majority(contents, groups) if contents else None
     return _valid(kind, found) if found else None
 
 
 def _valid(kind: str, content: dict[str, Any]) -> dict[str, Any] | None:
     """The content, or None if it is not a valid answer, such as a rubric in which only pitfalls found a majority."""
     try:
-        return kinds.of(kind).answer.model_validate(content).model_dump(mode="json")
+        return kinds.get_kind(kind).answer.model_validate(content).model_dump(mode="json")
     except ValidationError:
         return None

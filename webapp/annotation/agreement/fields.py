@@ -32,7 +32,7 @@ _ROWS = """
 
 def fields(project: Project) -> list[Field]:
     """The fields by which answers of this project can be compared; none for rubrics and reasons, whose items are matched."""
-    return kinds.of(project.kind).fields(kinds.Settings.model_validate(project.settings))
+    return kinds.get_kind(project.kind).fields(kinds.Settings.model_validate(project.settings))
 
 
 def rows(project: Project, field: Field) -> Iterator[Row]:

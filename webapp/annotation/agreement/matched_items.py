@@ -9,7 +9,7 @@ from typing import Any
 from trainer.metrics.agreement import UnitRating, ac1, alpha, fleiss, percent, tabulate
 from trainer.metrics.estimate import bootstrap_mean
 from webapp.annotation.agreement.consensus import items
-from webapp.annotation.kinds import of
+from webapp.annotation.kinds import get_kind
 from webapp.annotation.models import Answer, Project, TaskReview
 
 ATTRIBUTES = {"sign": "Sign of the points", "kind": "Hard rule or principle", "importance": "Importance"}
@@ -21,7 +21,7 @@ def report(project: Project) -> dict[str, Any] | None:
 
     None for kinds of task without items. Tasks without any item are left out.
     """
-    name = of(project.kind).items_name
+    name = get_kind(project.kind).items_name
     if not name:
         return None
     shares: list[float] = []

@@ -26,7 +26,7 @@ from webapp.core.background.children import environment
 from webapp.core.problems import Problem
 
 from ..jobs import runner
-from .refresh import bring_up_to_date, forget, placed
+from .refresh import bring_up_to_date, groups_by_position, mark_outdated
 
 TASKS_PER_PROCESS = 2_000  # loading the model takes seconds, so it handles many tasks
 PATIENCE_S = 1_800
@@ -93,7 +93,7 @@ def match(job: Job, report: runner.Report) -> None:
     finally:
         job.result = {"tasks": reviews, "gold": marks}
         if reviews or marks:
-            forget(project.pk)
+            mark_outdated(project.pk)
             bring_up_to_date(project)
         else:
             broadcast.send(f"workspace.{project.workspace_id}", {"type": "agreement", "project": project.pk})
@@ -116,7 +116,7 @@ def _match(project: Project, reviews: Sequence[TaskReview]) -> Iterator[int]:
         review = whole[pk]
         ours = [[[review.answers[which], index] for which, index in members] for members in groups]
         given = [contents[answer] for answer in review.answers]
-        agreement = consensus.agreement(project.kind, given, placed(ours, review.answers))
+        agreement = consensus.agreement(project.kind, given, groups_by_position(ours, review.answers))
         # an answer or a reviewer may have been faster: then this result is not used
         same = TaskReview.objects.filter(pk=pk, matcher=WORDS, answers=review.answers)
         yield same.update(groups=ours, matcher=matcher, agreement=agreement, updated_at=timezone.now())

@@ -120,11 +120,11 @@ def measure(project: Project) -> dict[str, Any]:
 
 def compares(project: Project) -> bool:
     """Whether answers of this kind can be equal. Texts are matched by meaning, on the agreement page."""
-    return bool(kinds.of(project.kind).units_sql)
+    return bool(kinds.get_kind(project.kind).units_sql)
 
 
 def _agreements(project: Project, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-    return _rows(AGREEMENT.format(units=kinds.of(project.kind).units_sql), values) if compares(project) else []
+    return _rows(AGREEMENT.format(units=kinds.get_kind(project.kind).units_sql), values) if compares(project) else []
 
 
 def warnings(total: Figures, points: Sequence[FiguresAt]) -> list[str]:

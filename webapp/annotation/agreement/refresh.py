@@ -1,6 +1,6 @@
 """Agreement of the answers to each task, the project's coefficients and its people's figures, kept up to date as answers come in.
 
-Pages and the API call `freshen`. If little is new, the work is done at once. If much is new, a job does it and readers see the last result
+Pages and the API call `current_report`. If little is new, the work is done at once. If much is new, a job does it and readers see the last result
 with its time. Nothing here judges a person. Only tasks whose answers are all equal are resolved, as unanimous.
 """
 
@@ -30,7 +30,7 @@ GIVEN_UP = timedelta(minutes=15)  # a job that began longer ago died
 STANDS = Q(current=True, assignment__state="submitted")
 
 
-def freshen(project: Project) -> AgreementReport:
+def current_report(project: Project) -> AgreementReport:
     """The project's report, up to date if that is quick; otherwise a job is queued (`started_at` says since when).
 
     Most readers want neither of its large parts, so each part is loaded when it is read.
@@ -67,15 +67,15 @@ def bring_up_to_date(project: Project) -> AgreementReport:
     return found
 
 
-def forget(project_id: int) -> None:
+def mark_outdated(project_id: int) -> None:
     """Marks the report as outdated, because answers have changed in a way that their ids do not show: the next reader starts a new
     measurement."""
     AgreementReport.objects.filter(project_id=project_id).update(through=-1)
 
 
 def review_again(project_id: int, task_ids: Collection[int]) -> None:
-    """Calls `forget` if answers to these tasks stand again, or no longer: nothing else would have the tasks reviewed again."""
-    forget(project_id)
+    """Calls `mark_outdated` if answers to these tasks stand again, or no longer: nothing else would have the tasks reviewed again."""
+    mark_outdated(project_id)
     transaction.on_commit(lambda: review_tasks(Project.objects.get(pk=project_id), task_ids))
 
 
@@ -134,7 +134,7 @@ def _review(project: Project, task_id: int, answers: dict[int, Any]) -> TaskRevi
         answers=list(answers),
         groups=groups,
         matcher=WORDS if groups else "",
-        agreement=consensus.agreement(project.kind, list(answers.values()), placed(groups, list(answers))),
+        agreement=consensus.agreement(project.kind, list(answers.values()), groups_by_position(groups, list(answers))),
         updated_at=timezone.now(),
     )
 
@@ -154,7 +154,7 @@ def by_words(kind: str, answers: dict[int, Any]) -> list[list[list[int]]] | None
     return [[list(places[item]) for item in members] for members in found]
 
 
-def placed(groups: Sequence[Sequence[Sequence[int]]] | None, answers: Sequence[int]) -> consensus.Groups:
+def groups_by_position(groups: Sequence[Sequence[Sequence[int]]] | None, answers: Sequence[int]) -> consensus.Groups:
     """The groups with positions in `answers` instead of ids, as `consensus` reads them."""
     place = {answer: index for index, answer in enumerate(answers)}
     return [[(place[answer], index) for answer, index in members] for members in groups or []]
@@ -172,7 +172,9 @@ def _settle(
         answers = contents[task.pk]
         if task.overlap is None or len(answers) < task.overlap:
             continue
-        content = consensus.unanimous(project.kind, list(answers.values()), placed(review.groups, list(answers)))
+        content = consensus.unanimous(
+            project.kind, list(answers.values()), groups_by_position(review.groups, list(answers))
+        )
         if content is not None:
             found.append(resolution(task, Resolution.Source.UNANIMOUS, content, list(answers)))
     Resolution.objects.bulk_create(found, ignore_conflicts=True)

@@ -45,11 +45,11 @@ def start(project: Project, kind: Job.Kind, membership: Membership | None = None
             enqueue("workers.review.job", job.pk)
     except IntegrityError:
         return None
-    tell(job)
+    broadcast_job(job)
     return job
 
 
-def tell(job: Job) -> None:
+def broadcast_job(job: Job) -> None:
     told = {"kind": job.kind, "state": job.state, "done": job.done, "total": job.total}
     broadcast.send(f"workspace.{job.project.workspace_id}", {"type": "project_job", "project": job.project_id, **told})
 
@@ -58,7 +58,7 @@ PROJECT_JOB = JobKind(
     Job.objects.select_related("project__version__dataset", "membership__user", "membership__workspace"),
     locks.Work.PROJECT_JOB,
     "workers.review.job",
-    tell,
+    broadcast_job,
     open=Q(finished_at=None),
 )
 save = PROJECT_JOB.save

@@ -17,7 +17,7 @@ from .records import (
     letters,
     subject_sides,
 )
-from .registry import COMPARING, KINDS, of
+from .registry import COMPARING, KINDS, get_kind
 
 __all__ = [
     "COMPARING",
@@ -32,7 +32,7 @@ __all__ = [
     "TaskKind",
     "TaskView",
     "letters",
-    "of",
+    "get_kind",
     "subject_sides",
     "to_shown",
     "to_subject",

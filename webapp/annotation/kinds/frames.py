@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .records import letters
-from .registry import of
+from .registry import get_kind
 
 
 def to_subject(kind: str, content: dict[str, Any], subject: Mapping[str, Any], order: Sequence[int]) -> dict[str, Any]:
@@ -27,4 +27,4 @@ def _renamed(kind: str, content: dict[str, Any], names: Mapping[str, str], *, sw
             raise ValueError(f"there is no response {side!r} in this task")
         return names[side]
 
-    return of(kind).renamed(content, name, swapped=swapped)
+    return get_kind(kind).renamed(content, name, swapped=swapped)

@@ -21,6 +21,6 @@ KINDS: Mapping[str, TaskKind] = _found()
 COMPARING = tuple(name for name, kind in KINDS.items() if kind.compares)  # whose answers become comparisons
 
 
-def of(name: str) -> TaskKind:
+def get_kind(name: str) -> TaskKind:
     """The kind of this name. Raises KeyError for an unknown name."""
     return KINDS[name]

@@ -26,7 +26,7 @@ def people(request: HttpRequest, project_id: s.ProjectId) -> dict[str, Any]:
     with `state` `computing`, newer answers are being counted. Reviewers see pseudonyms."""
     membership = require(request)
     project = access.project_read(membership, project_id)
-    report = refresh.freshen(project)
+    report = refresh.current_report(project)
     state = "ready" if coefficients.fresh(report, project) else "computing"
     named = access.may_name(membership)
     items = [serializers.person(row, named) for row in queries.people(project)]

@@ -50,7 +50,7 @@ def project_people(request: HttpRequest, project_id: int) -> HttpResponseBase:
             link = _invited(request, membership, project)
         except Problem as problem:
             problems = problem.fields
-    report = refresh.freshen(project)
+    report = refresh.current_report(project)
     everybody = persons.people(project)
     context = page_context.context(membership, project, "people") | {
         **_listed(request.GET, everybody, access.may_name(membership)),

@@ -122,7 +122,7 @@ def progress(request: HttpRequest, project_id: s.ProjectId) -> dict[str, Any]:
     project = access.project_read(membership, project_id)
     far = queries.progress(project)
     pace = queries.pace(project, far)
-    refresh.freshen(project)
+    refresh.current_report(project)
     people, remarks = persons.people(project), queries.open_comments(project)
     told = advice.warnings(project, far, people, remarks, access.may_name(membership))
     return {

@@ -18,7 +18,7 @@ from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import services as datasets
 from webapp.webhooks.services import announce, announce_all
 
-from ..agreement.refresh import forget
+from ..agreement.refresh import mark_outdated
 from ..models import Guidelines, Project, Task
 from ..tasks.seats import lock
 from ..work import completion
@@ -101,7 +101,7 @@ def update(membership: Membership, project: Project, base: str = "", **changes: 
             if checked.get("overlap", project.overlap) != project.overlap:
                 _reseat(project, checked["overlap"])
             if "settings" in checked:
-                forget(project.pk)  # the limit for a fast answer may have changed
+                mark_outdated(project.pk)  # the limit for a fast answer may have changed
             audit.record(membership, membership.user, "project.changed", project, fields=sorted(checked))
             _tell(membership, project)
     except IntegrityError as error:
@@ -121,7 +121,7 @@ def _reseat(project: Project, overlap: int) -> None:
     announce_all(project.workspace_id, "task.completed", newly)
     tasks.filter(done__lt=F("overlap")).exclude(completed_at=None).update(completed_at=None)
     if newly and completion.none_waits(project):
-        completion.tell(project)
+        completion.announce_complete(project)
 
 
 @transaction.atomic

@@ -22,7 +22,7 @@ from webapp.core.tasks import enqueue, silent
 from webapp.datasets.models import VersionMember
 
 from ..agreement import matching
-from ..agreement.refresh import forget
+from ..agreement.refresh import mark_outdated
 from ..tasks.seats import as_json
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ def make(project_id: int) -> None:
     Streams the version and commits batch by batch. After an interruption it simply runs again: a task that exists stays as it is. One
     worker at a time; a second one returns at once.
     """
-    with locks.alone(locks.Work.TASKS, project_id) as ours:
+    with locks.exclusive(locks.Work.TASKS, project_id) as ours:
         project = Project.objects.filter(id=project_id).select_related("workspace", "version").first()
         if not ours or project is None or project.tasks_made:
             return
@@ -151,7 +151,7 @@ def set_gold_of(
             row.overlap, row.taken, row.done, row.completed_at = None, 0, 0, None
     Task.objects.bulk_update(rows, ["gold", "overlap", "taken", "done", "completed_at"])
     _compare(rows, project.kind, settings)
-    forget(project.pk)
+    mark_outdated(project.pk)
     if project.kind in gold_answers.MATCHED:
         matching.ask(project)
     Project.objects.filter(id=project.pk).update(tasks_total=_total(project))
@@ -165,7 +165,7 @@ def _known(task: Task, settings: kinds.Settings, content: dict[str, Any]) -> dic
     """The known answer, checked like a person's answer, with the sides in the subject's order."""
     kind, order = task.project.kind, list(range(len(kinds.subject_sides(task.subject))))
     try:
-        record = kinds.of(kind).answer.model_validate(content).model_dump(mode="json")
+        record = kinds.get_kind(kind).answer.model_validate(content).model_dump(mode="json")
         given = kinds.to_shown(kind, record, task.subject, order)
     except ValidationError as error:
         raise Invalid(answer_checks.REFUSED, answer_checks.complaints(error)) from error

@@ -80,7 +80,7 @@ def project(request: HttpRequest, project_id: int) -> HttpResponseBase:
     if request.headers.get("HX-Request"):
         return HttpResponse(status=204, headers={"HX-Refresh": "true"} if row.tasks_made else {})
     context = page_context.context(membership, row, "overview")
-    refresh.freshen(row)
+    refresh.current_report(row)
     people = persons.people(row)
     pace = queries.pace(row, context["progress"])
     remarks = queries.open_comments(row)

@@ -119,7 +119,7 @@ def table_rows(project: Project, people: Faces, after: int, revisions: bool) -> 
 
 
 def _columns(project: Project) -> Mapping[str, Callable[[Mapping[str, Any]], Any]]:
-    return kinds.of(project.kind).columns(kinds.Settings.model_validate(project.settings))
+    return kinds.get_kind(project.kind).columns(kinds.Settings.model_validate(project.settings))
 
 
 def _cells(row: Mapping[str, Any], columns: Mapping[str, Callable[[Mapping[str, Any]], Any]]) -> list[Any]:
@@ -139,4 +139,4 @@ def _cell(value: Any) -> Any:
 
 def says(row: Mapping[str, Any]) -> str:
     """An answer in a few words, for lists."""
-    return kinds.of(row["kind"]).says(row["content"])
+    return kinds.get_kind(row["kind"]).says(row["content"])

@@ -201,7 +201,7 @@ def publish_answers(request: HttpRequest, project_id: Id, payload: PublishIn) ->
     """201 with the version and the fate of every label; 202 if there is so much that a job does it: then `publications` lists it."""
     membership = require(request)
     project = access.project_write(membership, project_id)
-    refresh.freshen(project)
+    refresh.current_report(project)
     what = payload.what or publish.usual(project).what
     choice = publish.Choice(**{**payload.model_dump(), "what": what, "sources": tuple(payload.sources)})
     made = publish.start(membership, project, choice)

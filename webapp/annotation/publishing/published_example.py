@@ -11,7 +11,7 @@ from typing import Any
 from trainer.contracts.plurals import with_noun
 from webapp.datasets.formats.label_origin import IMPORTED, RUBRIC_BY, is_imported, signature_of
 
-from ..kinds import TaskKind, of
+from ..kinds import TaskKind, get_kind
 from ..kinds.values import STRENGTHS, WITHOUT_STRENGTH
 from ..models import Project, PublishedCase, Task
 
@@ -64,7 +64,7 @@ def with_judgements(
     on the subjects judged now."""
     made = without_own(content, project, given[0].task.example.content)
     changed = made.content
-    kind = of(project.kind)
+    kind = get_kind(project.kind)
     preferences = [each for judgement in given for each in _preferences(kind, judgement)]
     if preferences:
         stay = _others(changed, preferences, given, project, replace, made.cases)
@@ -96,7 +96,7 @@ def without_own(content: dict[str, Any], project: Project, original: dict[str, A
     meta = dict(content.get("meta", {}))
     notes = _notes(meta)
     note = notes.pop(str(project.pk), None)
-    if note and of(project.kind).only_noted:
+    if note and get_kind(project.kind).only_noted:
         told = [each for each in note.get("tasks", ()) if isinstance(each, dict)]
         made.cases += [
             LabelFate(Fate.REPLACED, Reason.EARLIER, key, _noted(each, project), _told(each)) for each in told
@@ -134,7 +134,7 @@ def _others(
     explains."""
     others = list(content.get("preferences", ()))
     stay = others
-    explained = [found for each in given if (found := _explained(of(project.kind), each)) is not None]
+    explained = [found for each in given if (found := _explained(get_kind(project.kind), each)) is not None]
     if replace and explained:
         stay = [each for each in others if each not in explained]
     elif replace:

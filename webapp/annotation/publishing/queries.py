@@ -16,7 +16,7 @@ def publications(project: Project) -> QuerySet[Publication]:
     return project.publications.select_related("version__dataset", "made_by").order_by("-id")
 
 
-def earlier(project: Project) -> list[DatasetVersion]:
+def publications_without_fates(project: Project) -> list[DatasetVersion]:
     """Versions published before the fate of labels was recorded, newest first."""
     made = {"from": "annotation", "project": project.pk}
     found = project.version.dataset.versions.filter(lineage__contains=made, publications=None)

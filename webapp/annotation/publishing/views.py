@@ -30,7 +30,7 @@ def project_answers(request: HttpRequest, project_id: int) -> HttpResponseBase:
     """All answers, oldest first; exports; publishing."""
     membership = require(request)
     project = access.project_read(membership, project_id)
-    refresh.freshen(project)
+    refresh.current_report(project)
     people = page_context.seen_as(request, membership, project)
     after_id = whole_number(request.GET.get("after", "")) or 0
     rows = answers.page(project, people, after_id, ANSWERS_PAGE + 1)
@@ -44,7 +44,7 @@ def project_answers(request: HttpRequest, project_id: int) -> HttpResponseBase:
         "publications": [
             (made, publications.labels(made)) for made in publications.publications(project)[: publications.SHOWN]
         ],
-        "earlier": publications.earlier(project),
+        "earlier": publications.publications_without_fates(project),
         "bases": publications.bases(project),
         "usual": publish.usual(project),
     }
@@ -92,7 +92,7 @@ def publication(request: HttpRequest, project_id: int, publication_id: int) -> H
     rest["after"] = str(rows[CASES_PAGE - 1].pk) if len(rows) > CASES_PAGE else ""
     context = page_context.context(membership, made.project, "answers") | {
         "made": made,
-        **leaks.of(made.version),
+        **leaks.leaks_of_version(made.version),
         "labels": publications.labels(made),
         "base": made.choice.get("base") or made.project.version.number,
         "fate": fate,

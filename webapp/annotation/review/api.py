@@ -169,7 +169,7 @@ def model_wins(request: HttpRequest, project_id: Id) -> dict[str, Any]:
 def get_agreement(request: HttpRequest, project_id: Id) -> dict[str, Any]:
     """Percent, Cohen, Fleiss, AC1 and Krippendorff's alpha, each with n and a 95% interval, or `undefined` with why."""
     project = access.project_read(require(request), project_id)
-    report = refresh.freshen(project)
+    report = refresh.current_report(project)
     matching.ask(project)
     return published(report, faces(project), coefficients.newest_answer(project))
 
@@ -203,7 +203,7 @@ def match(request: HttpRequest, project_id: Id) -> dict[str, bool]:
 @router.get("/projects/{int:project_id}/review", response=ReviewList, summary="Complete tasks, least agreement first")
 def list_review(request: HttpRequest, project_id: Id, given: Query[ReviewFilter]) -> dict[str, Any]:
     project = access.project_read(require(request), project_id)
-    refresh.freshen(project)
+    refresh.current_report(project)
     ids, following = review.least_agreement(project, given.show, given.cursor, given.limit)
     return {"items": _rows(project, ids), "next": following or None}
 

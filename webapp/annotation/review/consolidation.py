@@ -21,7 +21,7 @@ def rows(
     kind: str, settings: kinds.Settings, subject: Content, example: Content, answers: Sequence[GivenAnswer], groups: Any
 ) -> list[AnswerRow]:
     """Everything to decide about one task, in the order in which it is shown."""
-    return kinds.of(kind).rows(settings, subject, example, answers, groups)
+    return kinds.get_kind(kind).rows(settings, subject, example, answers, groups)
 
 
 def agreed(row: AnswerRow, people: int) -> Decision | None:
@@ -57,7 +57,7 @@ def assemble(
         trace.append(_traced(row, decision, of=[[answer, index] for answer, index, _ in row.items]))
         if item is not None:
             kept.append(item)
-    return kinds.of(kind).assemble(values, kept, subject, answers), trace
+    return kinds.get_kind(kind).assemble(values, kept, subject, answers), trace
 
 
 def _traced(row: AnswerRow, decision: Decision, **rest: Any) -> dict[str, Any]:

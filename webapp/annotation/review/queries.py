@@ -172,7 +172,7 @@ def _groups(kind: str, answers: Sequence[Answer], review: TaskReview | None) -> 
     ids = {each.pk for each in answers}
     if review and review.groups is not None and set(review.answers) == ids:
         return review.groups, review.matcher
-    if not kinds.of(kind).items_name:
+    if not kinds.get_kind(kind).items_name:
         return None, ""
     return [[[each.pk, index]] for each in answers for index in range(len(consensus.items(kind, each.content)))], ""
 

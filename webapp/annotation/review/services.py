@@ -31,7 +31,7 @@ from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.text.texts import several_lines
 
-from ..agreement.refresh import STANDS, placed, resolution, review_again, review_new
+from ..agreement.refresh import STANDS, groups_by_position, resolution, review_again, review_new
 from ..jobs import runner
 from ..work import queue, remarks
 
@@ -216,7 +216,7 @@ def _accept(membership: Membership, project: Project, reviews: Iterable[TaskRevi
         if not all(answer in contents for answer in review.answers):
             continue
         given = [contents[answer] for answer in review.answers]
-        content = consensus.majority(project.kind, given, placed(review.groups, review.answers))
+        content = consensus.majority(project.kind, given, groups_by_position(review.groups, review.answers))
         if content is not None:
             row = resolution(review.task, Source.MAJORITY, content, review.answers)
             row.decided_by = membership.user
@@ -256,7 +256,7 @@ def regroup(
     TaskReview.objects.filter(task=task).update(
         groups=ours,
         matcher=BY_HAND,
-        agreement=consensus.agreement(opened.kind, contents, placed(ours, ids)),
+        agreement=consensus.agreement(opened.kind, contents, groups_by_position(ours, ids)),
         updated_at=timezone.now(),
     )
     AgreementReport.objects.filter(project_id=task.project_id).update(through=-1)

@@ -20,12 +20,12 @@ def task(opened: Opened, people: Faces) -> dict[str, Any]:
         "task": row.pk,
         "project": row.project_id,
         "kind": opened.kind,
-        "heading": kinds.of(opened.kind).heading,
+        "heading": kinds.get_kind(opened.kind).heading,
         "key": row.example.key,
         "domain": row.example.domain,
         "prompt": opened.example["prompt"],
         "reference": opened.example.get("reference"),
-        "rationale": kinds.of(opened.kind).rationale(row.subject, opened.example),
+        "rationale": kinds.get_kind(opened.kind).rationale(row.subject, opened.example),
         "responses": _responses(opened),
         "people": [_person(each, people, opened.settings.fast_seconds) for each in _by_number(opened, people)],
         "rows": [_row(each, len(opened.answers)) for each in opened.rows],
@@ -42,7 +42,7 @@ def task(opened: Opened, people: Faces) -> dict[str, Any]:
 def _responses(opened: Opened) -> list[dict[str, str]]:
     known = {each["id"]: each["text"] for each in opened.example.get("responses", ())}
     sides = kinds.subject_sides(opened.task.subject)
-    if kinds.of(opened.kind).responses_after:
+    if kinds.get_kind(opened.kind).responses_after:
         sides = list(known)[: kinds.MAX_RESPONSES]
     return [
         {"letter": letter, "id": side, "text": known.get(side, "")}

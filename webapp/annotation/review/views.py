@@ -33,7 +33,7 @@ def project_agreement(request: HttpRequest, project_id: int) -> HttpResponseBase
     """Coefficients per field; for the chosen field per domain, criterion and pair; for the chosen pair every cell."""
     membership = require(request)
     project = access.project_read(membership, project_id)
-    report = refresh.freshen(project)
+    report = refresh.current_report(project)
     matching.ask(project)
     people = page_context.seen_as(request, membership, project)
     body = report.body or {}
@@ -113,7 +113,7 @@ def project_review(request: HttpRequest, project_id: int) -> HttpResponseBase:
     """The tasks to decide, least agreement first, the decisions so far, and requests to change the guidelines."""
     membership = require(request)
     project = access.project_read(membership, project_id)
-    refresh.freshen(project)
+    refresh.current_report(project)
     matching.ask(project)
     show = request.GET.get("show", "open")
     show = show if show in review.SHOWN else "open"

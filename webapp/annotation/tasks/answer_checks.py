@@ -22,7 +22,7 @@ def answer(
 
     Raises Invalid at `content.*`. `gold`: a known answer needs no reasons.
     """
-    asked = kinds.of(kind)
+    asked = kinds.get_kind(kind)
     try:
         record = asked.answer.model_validate(content)
     except ValidationError as error:

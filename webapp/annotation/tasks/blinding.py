@@ -34,7 +34,7 @@ def view(
     """The task in the shape of `kinds.TaskView`. `done`: the person has an answer that stands, so the view also has what is shown only
     after an answer (responses and reference of an authored rubric, a late suggestion). `offered`: see there."""
     suggested = settings.suggestions == "before" or (settings.suggestions == "after" and done)
-    asked = kinds.of(kind)
+    asked = kinds.get_kind(kind)
     return {
         "kind": kind,
         "prompt": [{"role": message["role"], "content": message["content"]} for message in content["prompt"]],
@@ -53,7 +53,7 @@ def responses(
     """[{letter, text}] in the order in which this person sees them. A rubric's author sees them only once the rubric stands, in an order
     drawn from their texts, because the dataset's own order often tells which one is preferred."""
     known = {one["id"]: one["text"] for one in content.get("responses", ())}
-    if kinds.of(kind).responses_after:
+    if kinds.get_kind(kind).responses_after:
         texts = sorted(known.values(), key=_shuffle)[: kinds.MAX_RESPONSES] if done else []
         return [{"letter": letter, "text": text} for letter, text in zip(ascii_uppercase, texts, strict=False)]
     named = kinds.letters(subject, order)
@@ -85,7 +85,7 @@ def suggestion(
     """A model's answer to this task in the shown frame: the judge's, else the example's; None if neither has one that fits."""
     if offered is not None:
         return kinds.to_shown(kind, offered["content"], subject, order)
-    asked = kinds.of(kind)
+    asked = kinds.get_kind(kind)
     for one in _brought(subject, content):
         try:
             asked.answer.model_validate(one)

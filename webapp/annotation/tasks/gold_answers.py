@@ -15,7 +15,7 @@ MATCHED = frozenset(name for name, kind in kinds.KINDS.items() if kind.by_meanin
 
 def is_right(kind: str, settings: kinds.Settings, given: dict[str, Any], known: dict[str, Any]) -> bool | None:
     """Whether the answer is right; None if only matching by meaning can tell."""
-    return kinds.of(kind).right(settings, given, known)
+    return kinds.get_kind(kind).right(settings, given, known)
 
 
 def matched(

@@ -16,7 +16,7 @@ LABELLED = frozenset(name for name, kind in kinds.KINDS.items() if kind.labelled
 
 def from_labels(kind: str, subject: Content, content: Content, least: int = 1) -> dict[str, Any] | None:
     """The judgement of at least `least` people about this subject in the data, if they agree; otherwise None."""
-    return kinds.of(kind).from_labels(subject, content, least)
+    return kinds.get_kind(kind).from_labels(subject, content, least)
 
 
 def from_answers(
@@ -38,4 +38,4 @@ def from_answers(
 
 def bare(kind: str, content: Content) -> dict[str, Any]:
     """An answer without personal parts (notes, dimensions, reasons for a choice), to compare others with."""
-    return kinds.of(kind).bare(content)
+    return kinds.get_kind(kind).bare(content)

@@ -21,7 +21,7 @@ LEVELS, LEVEL, PLACES = 10_000, 1e9, 256
 
 def subjects_of(kind: str, content: Content) -> list[Subject]:
     """The subjects of one example; [] if it has none of this kind."""
-    return kinds.of(kind).subjects(content)
+    return kinds.get_kind(kind).subjects(content)
 
 
 def rank(strategy: str, seed: int, place: tuple[int, int], subject: Subject, content: Content) -> float:
@@ -72,7 +72,7 @@ def at_odds(
 ) -> float | None:
     """0 .. 1: the distance of a judge's answer to this task from people's answers, in the dataset or in `answers` (contents in the
     subject's frame); None if the judge or the people said nothing."""
-    return kinds.of(kind).at_odds(subject, judged, content, answers)
+    return kinds.get_kind(kind).at_odds(subject, judged, content, answers)
 
 
 def ranked(rank: float, score: float | None) -> float:

@@ -16,7 +16,7 @@ def after_submit(seat: Assignment, answer: Answer, settings: Settings) -> dict[s
     return None
 
 
-def stressed(seat: Assignment) -> dict[str, Any] | None:
+def stress_test_of(seat: Assignment) -> dict[str, Any] | None:
     """The stress test of the standing answer, as far as it is known now; None if there is none. No judge is asked."""
     settings = Settings.model_validate(seat.project.settings)
     answer = seat.answers.filter(current=True).first()

@@ -18,7 +18,7 @@ from webapp.annotation.tasks import blinding
 from webapp.annotation.tasks.seats import as_json
 from webapp.annotation.work import queries as work
 from webapp.annotation.work import queue
-from webapp.annotation.work.after_submit import stressed
+from webapp.annotation.work.after_submit import stress_test_of
 from webapp.annotation.work.serving import MAX_HOLD, ServedTasks
 from webapp.annotation.work.submissions import MAX_SECONDS, Sent, Submission
 from webapp.core.database.paging import Limit, page
@@ -200,7 +200,7 @@ def stress_test(request: HttpRequest, assignment_id: Id) -> dict[str, Any]:
     membership = require(request)
     seat = access.own_assignment(membership, assignment_id)
     with count_seconds(membership.user_id):
-        found = stressed(seat)
+        found = stress_test_of(seat)
     if found is None:
         raise Http404("no stress test of this task")
     return found

@@ -22,7 +22,7 @@ def none_waits(project: Project) -> bool:
     return made.exists() and not tasks.filter(overlap__isnull=False, completed_at=None).exists()
 
 
-def tell(project: Project) -> None:
+def announce_complete(project: Project) -> None:
     """Announces `project.complete`, and audits it. Called if no task waits any more."""
     name, dataset = Project.objects.values_list("name", "version__dataset_id").get(pk=project.pk)
     tasks = Task.objects.filter(project=project, overlap__isnull=False).count()

@@ -131,7 +131,7 @@ def save_draft_at(
         raise submissions.already_submitted()
     if row.draft_revision == revision + 1 and row.draft == content and row.draft_at:
         return row.draft_revision, row.draft_at
-    raise submissions.overtaken(row)
+    raise submissions.newer_draft(row)
 
 
 def renew(membership: Membership, assignment: Assignment) -> Assignment:

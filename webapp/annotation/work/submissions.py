@@ -80,7 +80,7 @@ def accept(place: PersonPlace, seat: Assignment, sent: Sent) -> Submission | Con
         standing = _standing(seat)
         return _submission(place, seat, standing) if standing.content == content else already_submitted()
     if sent.revision is not None and sent.revision != seat.draft_revision and seat.draft != sent.content:
-        return overtaken(seat)
+        return newer_draft(seat)
     if refusal := _refusal(place, seat):
         return _kept(seat, sent, refusal)
     if seat.submitted_at and (standing := _standing(seat)).content == content:
@@ -93,7 +93,7 @@ def already_submitted() -> Conflict:
     return Conflict("This was submitted already. Reopen it to change the answer.", "already_submitted")
 
 
-def overtaken(seat: Assignment) -> Conflict:
+def newer_draft(seat: Assignment) -> Conflict:
     """Another tab saved a newer draft; the caller gets it, to choose between the two."""
     message = "This task was changed in another window. Nothing is lost: choose which version to keep."
     return Conflict(message, current={"draft": seat.draft, "revision": seat.draft_revision})
@@ -174,7 +174,7 @@ def _write(place: PersonPlace, seat: Assignment, sent: Sent, content: dict[str, 
         _tell(place, seat, answer, completed)
     # looked at after every answer: if gold tasks were left out, their replies would come sooner and show what they are
     if nearly and completion.none_waits(place.project) and completed:
-        completion.tell(place.project)
+        completion.announce_complete(place.project)
     seat.state, seat.submitted_at, seat.seconds, seat.draft = State.SUBMITTED, now, answer.seconds, None
     return answer
 

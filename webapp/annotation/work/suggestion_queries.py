@@ -53,7 +53,7 @@ def _agreement(project: Project) -> list[tuple[str, dict[str, Any]]]:
     same: dict[str, list[bool]] = {}
     rows = answers.order_by("-id").values_list("suggestion", "content", "assignment__task__suggestion__content")
     for when, content, suggested in rows[:COMPARED]:
-        same.setdefault(when, []).extend(kinds.of(project.kind).same_as(content, suggested))
+        same.setdefault(when, []).extend(kinds.get_kind(project.kind).same_as(content, suggested))
     return [
         (words, proportion(sum(same[when]), len(same[when])).json()) for when, words in WHEN.items() if when in same
     ]

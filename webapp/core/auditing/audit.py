@@ -81,7 +81,7 @@ def who_asked(obj: models.Model, *actions: str, **detail: object) -> int | None:
     return rows.order_by("-id").values_list("actor_id", flat=True).first()
 
 
-def has(obj: models.Model, action: str, **detail: object) -> bool:
+def has_entry(obj: models.Model, action: str, **detail: object) -> bool:
     """Whether the log has an entry of `obj` with this action and this detail."""
     about = {"object_type": obj._meta.model_name or "", "object_id": obj.pk, "action": action}
     return AuditEntry.objects.filter(**about, **{f"detail__{name}": value for name, value in detail.items()}).exists()

@@ -36,7 +36,7 @@ def send(address: str, wait_s: float = ROUND_S) -> int:
 
     A receiver that is away is told of in the log and on the administrators' page, and asked again in the next round.
     """
-    with locks.alone(locks.Work.AUDIT_SYSLOG, 0) as ours:
+    with locks.exclusive(locks.Work.AUDIT_SYSLOG, 0) as ours:
         if not ours:
             return 0
         sent, _ = AuditSent.objects.get_or_create(pk=AuditSent.ONLY)

@@ -66,7 +66,7 @@ class JobKind(Generic[Row]):
     @contextmanager
     def claimed(self, pk: int, **fields: object) -> Iterator[Row | None]:
         """The job, with `fields` written; None if it is over or another worker has it. Who finds it lost goes away quietly."""
-        with locks.alone(self.work, self._key(pk)) as ours:
+        with locks.exclusive(self.work, self._key(pk)) as ours:
             rows = self.rows.filter(self.open, pk=pk)
             job = rows.first() if ours and rows.update(seen_at=timezone.now(), **self.begun, **fields) else None
             try:
@@ -80,7 +80,7 @@ class JobKind(Generic[Row]):
     def held(self, job: Row) -> QuerySet[Row]:
         """The row, for an UPDATE: nothing if the job is over, or was claimed by this worker and is another's by now."""
         pid = vars(job).get("claimed_by")
-        ours = [] if pid is None else [locks.held(self.work, self._key(job.pk), pid)]
+        ours = [] if pid is None else [locks.is_held_by(self.work, self._key(job.pk), pid)]
         return self.rows.filter(self.open, *ours, pk=job.pk)
 
     def save(self, job: Row, *names: str, **values: object) -> None:
@@ -109,7 +109,7 @@ class JobKind(Generic[Row]):
 
     def end_lost(self, quiet: timedelta, **end: object) -> int:
         """For kinds that run one job at a time: ends jobs that a dead worker left under way; returns how many."""
-        with locks.alone(self.work, self._key(0)) as ours:
+        with locks.exclusive(self.work, self._key(0)) as ours:
             lost = self.rows.filter(self.open, ~self.queued, silent("seen_at", quiet))
             return lost.update(**end) if ours else 0
 

@@ -7,7 +7,7 @@ from django.core.cache import cache
 DEAF_AFTER_S = 30  # a gap between two rounds of upkeep during which we may have missed signs of life
 
 
-def since(key: str, now: datetime, hears: bool = True) -> datetime:
+def alive_since(key: str, now: datetime, hears: bool = True) -> datetime:
     """Since when there was a round of upkeep under `key` at least every half minute, on a clock that was not set; silence counts only
     from then on. `now` if there was none, or where signs of life cannot reach us (`hears`).
 

@@ -45,7 +45,7 @@ def until_commit(work: Work, key: int = 0) -> None:
 
 
 @contextmanager
-def alone(work: Work, key: int, *, wait: bool = False) -> Iterator[bool]:
+def exclusive(work: Work, key: int, *, wait: bool = False) -> Iterator[bool]:
     """Whether this connection is the only one at that work until the block ends; with `wait`, once it is.
 
     The lock goes with the connection, so it tells a dead worker from a slow one better than any clock. Of the key, the
@@ -64,15 +64,15 @@ def alone(work: Work, key: int, *, wait: bool = False) -> Iterator[bool]:
                 cursor.execute("SELECT pg_advisory_unlock(%s, %s)", place)
 
 
-def held(work: Work, key: int, pid: int) -> RawSQL:
-    """A condition: the connection of that server process is the one that is `alone` at the work."""
+def is_held_by(work: Work, key: int, pid: int) -> RawSQL:
+    """A condition: the connection of that server process is the one that holds the work exclusively."""
     lock = "locktype = 'advisory' AND objsubid = 2 AND granted AND classid = %s AND objid = %s AND pid = %s"
     return RawSQL(f"EXISTS (SELECT FROM pg_locks WHERE {lock})", [work, key % 2**31, pid], BooleanField())  # noqa: S611
 
 
 @contextmanager
 def shared(work: Work, key: int) -> Iterator[None]:
-    """Waits until nobody is `alone` at that work, and keeps them out until the block ends; others may share it."""
+    """Waits until nobody holds that work exclusively, and keeps them out until the block ends; others may share it."""
     place = [work, key % 2**31]
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock_shared(%s, %s)", place)

@@ -7,6 +7,6 @@ _ESCAPED = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 _VISIBLE = rb"\1\\u2400"
 
 
-def visible(body: bytes) -> bytes:
+def show_nul(body: bytes) -> bytes:
     """A JSON text in which every escaped NUL is the sign ␀."""
     return _ESCAPED.sub(_VISIBLE, body) if b"\\u0000" in body else body

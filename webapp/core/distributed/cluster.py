@@ -128,13 +128,13 @@ def last_state() -> RayCluster | None:
     return RayCluster(tuple(Node(**each) for each in found)) if found else None
 
 
-def had() -> int:
+def last_reported_gpus() -> int:
     """The number of GPUs that Ray last reported, if it ever reported any."""
     return int(facts(settings.VAR, GPUS).get("count", 0))
 
 
 def _remember(gpus: int) -> None:
-    if gpus and gpus != had():
+    if gpus and gpus != last_reported_gpus():
         try:
             write_facts(settings.VAR, GPUS, count=str(gpus))
         except OSError as error:

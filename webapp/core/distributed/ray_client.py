@@ -12,7 +12,7 @@ import httpx
 from django.conf import settings
 
 from trainer.contracts.plurals import noun
-from webapp.machine.lock import held
+from webapp.machine.lock import is_held
 from webapp.machine.places import facts
 
 JobStatus = Literal["PENDING", "RUNNING", "STOPPED", "SUCCEEDED", "FAILED", "UNKNOWN"]
@@ -229,7 +229,7 @@ def client() -> RayClient:
 
 def local_head() -> str:
     """The state of a local head that does not answer: never started, stopped, starting, or silent."""
-    found, up = facts(settings.VAR, "ray"), held(settings.VAR)
+    found, up = facts(settings.VAR, "ray"), is_held(settings.VAR)
     if "address" not in found:
         if up:
             return "Ray has not been started yet; it starts after the other services"

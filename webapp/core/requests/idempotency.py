@@ -61,7 +61,7 @@ def sent(form: WithKey, make: Callable[[], Made]) -> Made:
         return make()
 
 
-def earlier(mine: QuerySet[Row], key: Key | None) -> Row | None:
+def row_of_key(mine: QuerySet[Row], key: Key | None) -> Row | None:
     """The row among `mine` (one person's, in one workspace) that this key has made. Raises KeyReused if that request was another one."""
     row: Any = mine.filter(launch_key=key.text).first() if key else None
     if row is not None and key and row.launch_digest not in ("", key.digest):  # of older rows it is not known
@@ -75,7 +75,7 @@ def made_meanwhile(model: type[Row], user: "User", mine: QuerySet[Row], key: Key
 
     Raises KeyReused, and Conflict if this person has used the key in another workspace.
     """
-    if found := earlier(mine, key):
+    if found := row_of_key(mine, key):
         return found
     if key and model._default_manager.filter(created_by=user, launch_key=key.text).exists():
         raise Conflict("You used this key in another workspace. Send another key.", "key_in_use")

@@ -40,13 +40,13 @@ def _column(name: str, cells: tuple[Any, ...]) -> ColumnArray:
     if name in HASHES:
         return ColumnArray(np.array(cells, np.int64))
     if name in WHOLE:
-        return ColumnArray(np.array(cells, narrowest(max(cells))))
+        return ColumnArray(np.array(cells, smallest_type(max(cells))))
     book: dict[Any, int] = {}
     hashable = [tuple(cell) for cell in cells] if isinstance(cells[0], list) else cells
     codes = [book.setdefault(cell, len(book)) for cell in hashable]
-    return ColumnArray(np.array(codes, narrowest(len(book))), list(book))
+    return ColumnArray(np.array(codes, smallest_type(len(book))), list(book))
 
 
-def narrowest(most: int) -> np.dtype[Any]:
+def smallest_type(most: int) -> np.dtype[Any]:
     """The smallest type of whole numbers from 0 to `most`."""
     return np.min_scalar_type(most)

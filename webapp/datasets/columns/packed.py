@@ -59,7 +59,7 @@ class Packer:
         there = np.zeros(len(values), np.int64)
         for code in np.unique(codes).tolist():
             there[code] = book.setdefault(values[code], len(book))
-        return there[codes].astype(arrays.narrowest(len(book)))
+        return there[codes].astype(arrays.smallest_type(len(book)))
 
     @transaction.atomic
     def save(self, version_id: int) -> None:

@@ -11,7 +11,7 @@ from ..models import CurationJob, Finding
 BATCH = 1_000
 
 
-def tell(job: CurationJob) -> None:
+def broadcast_progress(job: CurationJob) -> None:
     message: dict[str, object] = {
         "type": "curation",
         "id": job.pk,
@@ -27,7 +27,7 @@ CURATION = jobs.JobKind(
     CurationJob.objects.select_related("version__dataset__workspace", "created_by"),
     locks.Work.CURATION,
     "workers.curation.run",
-    tell,
+    broadcast_progress,
 )
 
 

@@ -33,7 +33,7 @@ ANNOTATED: list[Asked] = []
 """Functions that each return how the projects with these ids annotated, for a version of the same workspace."""
 
 
-def of(version: DatasetVersion, line: list[dict[str, object]]) -> list[Annotated]:
+def annotated_projects(version: DatasetVersion, line: list[dict[str, object]]) -> list[Annotated]:
     """The projects in the version's line of descent, as `data_card.line` gives it, each once."""
     made = (step["lineage"] for step in line)
     ids = [

@@ -298,7 +298,9 @@ def _archive(version: DatasetVersion, asked: ExportOrder) -> Iterator[bytes]:
             files.append(croissant.ExportedFile(split, path, digest.hexdigest(), size))
         archive.writestr("README.md", data_card.markdown(told, {file.split: file.path for file in files}))
         archive.writestr("card.json", json.dumps(told, ensure_ascii=False, indent=2))
-        described = croissant.build(told, files, asked.kind, _columns(asked), annotated.of(version, told["lineage"]))
+        described = croissant.build(
+            told, files, asked.kind, _columns(asked), annotated.annotated_projects(version, told["lineage"])
+        )
         archive.writestr("croissant.json", json.dumps(described, ensure_ascii=False, indent=2))
     yield sink.taken()
 

@@ -78,7 +78,7 @@ def run(job: ImportJob) -> None:
     Raises errors that the file did not cause (database away, disk error): the job stays running and is taken up again. An error that comes
     again at the same place ends the job; only a missing database does not, because it comes back.
     """
-    with writer.alone(job.workspace_id, job.dataset_name):
+    with writer.lock_dataset_name(job.workspace_id, job.dataset_name):
         try:
             _carry(job)
         except _Cancelled:
@@ -105,7 +105,7 @@ def _given_up(job: ImportJob, error: Exception) -> bool:
     deaths = taken.deaths + 1 if taken else DEATHS  # if nothing is taken yet, a new import loses nothing
     if taken and deaths < DEATHS:
         IMPORT.save(job, taken=replace(taken, deaths=deaths).as_json(), error=str(error) or type(error).__name__)
-        tell(job)
+        broadcast_import(job)
         return False
     logger.error("import %s failed", job.pk, exc_info=error)
     _fail(job, _broken_off(job, taken, error))
@@ -249,7 +249,7 @@ def _latest(dataset: Dataset) -> int | None:
     return dataset.versions.order_by("-number").values_list("id", flat=True).first()
 
 
-def tell(job: ImportJob) -> None:
+def broadcast_import(job: ImportJob) -> None:
     broadcast.send(_group(job), _message(job))
 
 
@@ -338,7 +338,7 @@ def _end_with_nothing(job: ImportJob, state: ImportJob.State, error: str) -> Non
     if taken := ImportCheckpoint.of(job.taken):
         _discard(taken)
     IMPORT.save(job, *OUTCOME, state=state, error=error, taken={}, finished_at=timezone.now())
-    tell(job)
+    broadcast_import(job)
     by = job.created_by_id if state == ImportJob.State.CANCELLED else None
     facts = {"import": job.pk, "name": job.dataset_name, "error": error}
     announce(job.workspace_id, "import.failed", facts, by=by)
@@ -354,7 +354,7 @@ def _finish(job: ImportJob, version: DatasetVersion, given: ImportSource, *, unc
     near_leaks.ask(near_leaks.VersionPair(version, version))
     IMPORT.save(job, *OUTCOME, state=ImportJob.State.FINISHED, taken={}, finished_at=timezone.now())
     audit.record(job.workspace, job.created_by, "import.finished", version, unchanged=unchanged)
-    tell(job)
+    broadcast_import(job)
     facts = queries.version_facts(version)
     announce(job.workspace_id, "import.finished", {"import": job.pk, **facts, "unchanged": unchanged})
 

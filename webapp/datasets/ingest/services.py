@@ -107,7 +107,7 @@ def _room(workspace_id: int, size: int) -> None:
     limits = quotas.limits_of(workspace_id)
     if limits.imports_at_once is None and limits.import_bytes is None:
         return
-    quotas.hold(workspace_id)
+    quotas.lock_limits(workspace_id)
     used = queries.import_use(workspace_id)
     if limits.imports_at_once is not None and used.waiting >= limits.imports_at_once:
         reason = f"{used.waiting} of {limits.imports_at_once} imports at once are under way; wait for one to end"
@@ -174,7 +174,7 @@ def cancel_import(membership: Membership, job: ImportJob) -> ImportJob:
         if not job.taken:  # queued, or waiting until another import into its dataset is over
             import_job.cancel(job)
         else:
-            import_job.tell(job)
+            import_job.broadcast_import(job)
             enqueue("workers.imports.run", job.pk)  # its worker may have died; then another one tidies up
         audit.record(membership, membership.user, "import.cancelled", job, dataset=job.dataset_name)
     if job.state == State.CANCELLED:

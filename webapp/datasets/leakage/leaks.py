@@ -68,7 +68,7 @@ def leaks(version_ids: Iterable[int]) -> list[Leak]:
     for train in versions:
         for heldout in versions:
             same = train.dataset_id == heldout.dataset_id
-            shared = between(columns[train.pk], columns[heldout.pk], groups=same)
+            shared = leaks_between(columns[train.pk], columns[heldout.pk], groups=same)
             if shared.count:
                 found.append((train, heldout, shared))
     return _told(found, columns)
@@ -84,7 +84,7 @@ def leaks_of_training(tried: DatasetVersion, trained: Iterable[DatasetVersion], 
         there = columns[tried.pk]
         held = there.heldout if side == HELDOUT else there.train if side else np.ones(len(there.ids), bool)
         same = version.dataset_id == tried.dataset_id
-        shared = between(columns[version.pk], there, groups=same, held=held)
+        shared = leaks_between(columns[version.pk], there, groups=same, held=held)
         if shared.count:
             found.append((version, tried, shared))
     return _told(found, columns)
@@ -108,7 +108,7 @@ def _told(found: list[tuple[DatasetVersion, DatasetVersion, Shared]], columns: d
     return sorted(made, key=lambda leak: -leak.heldout_examples)
 
 
-def between(
+def leaks_between(
     train: SplitColumns,
     heldout: SplitColumns,
     *,
@@ -142,7 +142,7 @@ def leaks_within(version: DatasetVersion, removed: Sequence[int] | NDArray[np.in
     columns = packed.split_columns([version.pk])[version.pk]
     kept = np.ones(len(columns.ids), bool)
     kept[np.asarray(removed, np.int64)] = False
-    return between(columns, columns, train_kept=kept)
+    return leaks_between(columns, columns, train_kept=kept)
 
 
 def of_page(version: DatasetVersion) -> int:
@@ -150,7 +150,7 @@ def of_page(version: DatasetVersion) -> int:
     return packed.columns(version).once("leaked", lambda: leaks_within(version).count)
 
 
-def of(version: DatasetVersion) -> dict[str, Any]:
+def leaks_of_version(version: DatasetVersion) -> dict[str, Any]:
     """The leaks of one version for pages: {"leaks", "near"}."""
     found = leaks([version.pk]) if of_page(version) else []
     return {"leaks": found, "near": near_leaks_of([VersionPair(version, version)])}

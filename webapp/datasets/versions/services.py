@@ -87,7 +87,7 @@ def new_version(
         else:
             staging.move(dataset.pk, version_id)
 
-    with writer.alone(dataset.workspace_id, dataset.name), staging.table():
+    with writer.lock_dataset_name(dataset.workspace_id, dataset.name), staging.table():
         _stage(dataset, records, as_given)
         return announce_version(membership, *writer.create(dataset, lineage, fill))
 
@@ -136,7 +136,7 @@ def _origin(version: DatasetVersion) -> dict[str, Any]:
     return {key: version.lineage[key] for key in ("from", "base") if key in version.lineage}
 
 
-def hold(version: DatasetVersion) -> None:
+def keep_version(version: DatasetVersion) -> None:
     """Prevents that the version is deleted before the transaction ends, for code that makes a row which refers to it. Others can hold it at
     the same time. Raises Invalid at `dataset` if it is gone by now."""
     with connection.cursor() as cursor:
@@ -147,8 +147,8 @@ def hold(version: DatasetVersion) -> None:
 
 @transaction.atomic
 def freeze(membership: Membership, version: DatasetVersion) -> DatasetVersion:
-    """Freezes the version, which promises that it is kept. To freeze it again changes nothing. Holds it, see `hold`."""
-    hold(version)
+    """Freezes the version, which promises that it is kept. To freeze it again changes nothing. It stays until the transaction ends, see `keep_version`."""
+    keep_version(version)
     changed = DatasetVersion.objects.filter(pk=version.pk, state=DatasetVersion.State.DRAFT).update(
         state=DatasetVersion.State.FROZEN, frozen_at=timezone.now()
     )

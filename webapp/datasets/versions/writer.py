@@ -22,10 +22,10 @@ Lineage = dict[str, Any]
 
 
 @contextmanager
-def alone(workspace_id: int, name: str) -> Iterator[None]:
+def lock_dataset_name(workspace_id: int, name: str) -> Iterator[None]:
     """Allows one writer at a time for a name of a dataset, because splits of known keys are read first and written at the end."""
     digest = hashlib.sha256(f"{workspace_id}:{name}".encode()).digest()
-    with locks.alone(locks.Work.DATASET_NAME, int.from_bytes(digest[:4], "big"), wait=True):
+    with locks.exclusive(locks.Work.DATASET_NAME, int.from_bytes(digest[:4], "big"), wait=True):
         yield
 
 
@@ -33,7 +33,7 @@ def alone(workspace_id: int, name: str) -> Iterator[None]:
 def alone_or_conflict(workspace_id: int, name: str) -> Iterator[None]:
     """The same, but raises Conflict instead of waiting if there is another writer."""
     digest = hashlib.sha256(f"{workspace_id}:{name}".encode()).digest()
-    with locks.alone(locks.Work.DATASET_NAME, int.from_bytes(digest[:4], "big")) as ours:
+    with locks.exclusive(locks.Work.DATASET_NAME, int.from_bytes(digest[:4], "big")) as ours:
         if not ours:
             raise Conflict("Another job is writing into this dataset. Try again when it is done.", code="under_way")
         yield

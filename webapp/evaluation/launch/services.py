@@ -66,7 +66,7 @@ def create(
 
     Raises ConfigInvalid with every field of config, data and judges that is wrong, Invalid at `name`, KeyReused.
     """
-    if earlier := idempotency.earlier(_mine(membership), key):
+    if earlier := idempotency.row_of_key(_mine(membership), key):
         return earlier
     resolved = plan(membership, recipe, config, dataset, recording)
     stored = resolved.model_dump(mode="json")
@@ -88,7 +88,7 @@ def create(
                 asked_at=asked_at or timezone.now(),
             )
             audit.record(membership, membership.user, "evaluation.created", row, recipe=recipe, name=title)
-            tell(row)
+            broadcast_evaluation(row)
             enqueue("workers.evaluation.run", row.pk)
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
         if earlier := idempotency.made_meanwhile(Evaluation, membership.user, _mine(membership), key):
@@ -155,7 +155,7 @@ def move(membership: Membership, evaluation: Evaluation, to: str) -> Evaluation:
         evaluation.refresh_from_db(fields=["state", "problem", "ended_at"])
         if moved:
             audit.record(membership, membership.user, f"evaluation.{to}", evaluation, before=before)
-            tell(evaluation)
+            broadcast_evaluation(evaluation)
             if to == State.CANCELLED:
                 facts = queries.facts(evaluation)
                 announce(evaluation.workspace_id, "evaluation.cancelled", facts, by=membership.user_id)
@@ -221,7 +221,7 @@ def rerun(
     )
 
 
-def tell(evaluation: Evaluation) -> None:
+def broadcast_evaluation(evaluation: Evaluation) -> None:
     """Tells open pages of a new state or progress; they load the results themselves."""
     message: dict[str, object] = {
         "type": "evaluation",

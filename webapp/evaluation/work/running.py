@@ -97,7 +97,7 @@ def _stands_in_line(evaluation: Evaluation) -> bool:
             _audit(evaluation, State.QUEUED, State.RUNNING, why)
         if left or rows.update(**waits):
             evaluation.state, evaluation.problem = State.QUEUED, why
-            services.tell(evaluation)
+            services.broadcast_evaluation(evaluation)
     return True
 
 
@@ -172,7 +172,7 @@ def _finish(evaluation: Evaluation, outcome: RecipeOutcome) -> None:
     audit.record(
         evaluation.workspace, evaluation.created_by, "evaluation.finished", evaluation, cases=len(outcome.cases)
     )
-    services.tell(evaluation)
+    services.broadcast_evaluation(evaluation)
     announce(evaluation.workspace_id, "evaluation.finished", queries.facts(evaluation))
 
 
@@ -191,7 +191,7 @@ def _pause(evaluation: Evaluation, why: str) -> None:
     if _running(evaluation).update(state=State.PAUSED, problem=told, progress=evaluation.progress):
         evaluation.state, evaluation.problem = State.PAUSED, told
         audit.record(evaluation.workspace, None, "evaluation.paused", evaluation, reason=why)
-        services.tell(evaluation)
+        services.broadcast_evaluation(evaluation)
         announce(evaluation.workspace_id, "evaluation.paused", queries.facts(evaluation) | {"reason": why})
 
 
@@ -202,7 +202,7 @@ def _fail(evaluation: Evaluation, why: str) -> None:
     if _running(evaluation).update(state=State.FAILED, problem=why, **ended):
         evaluation.state, evaluation.problem = State.FAILED, why
         audit.record(evaluation.workspace, evaluation.created_by, "evaluation.failed", evaluation, reason=why)
-        services.tell(evaluation)
+        services.broadcast_evaluation(evaluation)
         announce(evaluation.workspace_id, "evaluation.failed", queries.facts(evaluation) | {"reason": why})
 
 
@@ -239,7 +239,7 @@ class RecipeWork:
                 announce(self.evaluation.workspace_id, "evaluation.started", queries.facts(self.evaluation))
         self.evaluation.started_at = self.evaluation.started_at or now
         self.evaluation.state, self.evaluation.problem, self.evaluation.progress = State.RUNNING, "", progress
-        services.tell(self.evaluation)
+        services.broadcast_evaluation(self.evaluation)
 
     def examples(self) -> Iterator[Example]:
         if self.evaluation.dataset_version:
@@ -332,7 +332,7 @@ class RecipeWork:
 
     def _show(self, phase: str, done: int, total: int) -> None:
         self.evaluation.progress = {"phase": phase, "done": done, "total": total, **self._spent(None)}
-        services.tell(self.evaluation)
+        services.broadcast_evaluation(self.evaluation)
 
     def _of_endpoint(self, writer: Writer, examples: Sequence[Example]) -> list[WrittenText]:
         if writer.endpoint is None:
@@ -407,7 +407,7 @@ class RecipeWork:
         """Whether to stop. It is called several times a second, and looks once a second."""
         if not self._due():
             return False
-        services.tell(self.evaluation)
+        services.broadcast_evaluation(self.evaluation)
         return self.stopped()
 
     def _note(self, phase: str, done: int, total: int, words: str, budget: Budget | None) -> None:
@@ -432,7 +432,7 @@ class RecipeWork:
         self.evaluation.progress = {"phase": phase, "done": done, "total": total, **self._spent(None)}
         if self.stopped():
             raise Stopped
-        services.tell(self.evaluation)
+        services.broadcast_evaluation(self.evaluation)
 
     def left_waiting(self) -> bool:
         """Whether somebody has ended it meanwhile. If it was resumed while a job was still stopping, it is resumed once more, because that

@@ -55,7 +55,7 @@ def add(
         also_steps=tuple(payload.also_steps),
     )
     step = services.add(membership, run, asked, behind, idempotency_key)
-    return Status(201, queries.node_json(queries.ChainNode(step=step, why=queries.why(step))))
+    return Status(201, queries.node_json(queries.ChainNode(step=step, why=queries.waiting_reason(step))))
 
 
 @router.delete("/runs/{run_id}/chain/{step_id}", response=ChainStepOut, summary="Cancel a step that waits")
@@ -64,7 +64,7 @@ def cancel(request: HttpRequest, run_id: RunId, step_id: RunId) -> dict[str, Any
     membership = require(request)
     run, step = access.step_write(membership, run_id, step_id)
     step = services.cancel(membership, run, step)
-    return queries.node_json(queries.ChainNode(step=step, why=queries.why(step)))
+    return queries.node_json(queries.ChainNode(step=step, why=queries.waiting_reason(step)))
 
 
 @router.get("/projects/{project_id}/then", response=SettledSteps, summary="Runs that wait until a project is settled")
@@ -117,7 +117,7 @@ def _step(step: ChainStep, missing: str) -> dict[str, Any]:
         "like": step.asked["like"],
         "experiment": step.asked["experiment"],
         "state": step.state,
-        "reason": project_steps.why(step, missing),
+        "reason": project_steps.waiting_reason(step, missing),
         "run": step.run_id,
         "created_at": step.created_at,
     }

@@ -30,7 +30,7 @@ from ..launch import services as launching
 from ..launch.checks import DatasetChoice
 from ..models import ChainStep, LoggedElsewhere, Run
 from . import rounds
-from .services import MOST, end, mine
+from .services import MOST, end, steps_of_person
 
 TAKE_UP = "workers.after.settled"
 State = ChainStep.State
@@ -57,7 +57,7 @@ def add(
     if like.not_here or like.recipe not in RECIPES:
         raise like.not_here or LoggedElsewhere
     said = idempotency.key(key, "project", project.pk, like.pk, experiment, name)
-    if earlier := idempotency.earlier(mine(membership), said):
+    if earlier := idempotency.row_of_key(steps_of_person(membership), said):
         return earlier
     config = resolve(like.recipe, upgrade_stored(like.recipe, like.config)).model_dump(mode="json")
     title = names.name(experiment or like.experiment.name, "experiment")
@@ -83,7 +83,7 @@ def add(
             )
             enqueue(TAKE_UP, project.pk)  # it may be settled by now
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
-        if earlier := idempotency.made_meanwhile(ChainStep, membership.user, mine(membership), said):
+        if earlier := idempotency.made_meanwhile(ChainStep, membership.user, steps_of_person(membership), said):
             return earlier
         raise
     return step
@@ -131,7 +131,7 @@ def _undecided(project: Project) -> str:
     return "" if decided.exists() else NOTHING_DECIDED
 
 
-def why(step: ChainStep, missing: str) -> str:
+def waiting_reason(step: ChainStep, missing: str) -> str:
     """The reason why a step waits, or was never launched. `missing`: `why_not` of its project."""
     if step.state != State.WAITING:
         return "The run was deleted" if step.state == State.LAUNCHED and step.run_id is None else step.reason

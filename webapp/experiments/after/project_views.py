@@ -49,7 +49,10 @@ def project_then(request: HttpRequest, project_id: int) -> HttpResponseBase:
 
 def _context(membership: Membership, project: Project) -> dict[str, Any]:
     missing = project_steps.why_not(project)
-    steps = [(step, queries.looks(step), project_steps.why(step, missing)) for step in project_steps.steps(project)]
+    steps = [
+        (step, queries.state_without_run(step), project_steps.waiting_reason(step, missing))
+        for step in project_steps.steps(project)
+    ]
     return page_context.context(membership, project, "then") | {
         "missing": missing,
         "steps": steps,

@@ -46,7 +46,7 @@ class ChainNode:
 
     @property
     def badge(self) -> str:
-        return looks(self.step) if self.step else ""
+        return state_without_run(self.step) if self.step else ""
 
     @property
     def can_cancel(self) -> bool:
@@ -60,7 +60,7 @@ class ChainNode:
         return self.step is not None and self.step.kind == ChainStep.Kind.RUN and self.step.state == State.WAITING
 
 
-def looks(step: ChainStep) -> str:
+def state_without_run(step: ChainStep) -> str:
     """The state of a run as which a step without a run is drawn."""
     alike = {State.WAITING: "queued", State.REFUSED: "failed", State.CANCELLED: "cancelled"}
     return alike.get(State(step.state), "stopped")
@@ -89,7 +89,7 @@ def chain(run: Run) -> list[ChainNode]:
         if pk in found:
             nodes[f"run {pk}"] = ChainNode(found[pk])
     for row in rows:
-        node = ChainNode(found.get(row.run_id or 0), row, row.evaluation, why(row))
+        node = ChainNode(found.get(row.run_id or 0), row, row.evaluation, waiting_reason(row))
         nodes[f"run {row.run_id}" if node.run else f"step {row.pk}"] = node
     for node in nodes.values():
         _tie(node, nodes)
@@ -142,7 +142,7 @@ def _in_order(nodes: list[ChainNode]) -> list[ChainNode]:
     return sorted(nodes, key=lambda node: node.level)
 
 
-def why(step: ChainStep) -> str:
+def waiting_reason(step: ChainStep) -> str:
     """The runs for which a step waits, or the reason why it was never launched."""
     if step.state != State.WAITING:
         gone = step.state == State.LAUNCHED and step.run_id is None and step.evaluation_id is None
@@ -181,17 +181,17 @@ def _stuck(before: Run) -> str:
 
 def _all_stuck(found: list[Run]) -> str:
     were = {Run.State.STOPPED: "was stopped", Run.State.PAUSED: "is paused"}
-    told = listed([f"{each.quoted} {were.get(Run.State(each.state), 'failed')}" for each in found])
+    told = join_names([f"{each.quoted} {were.get(Run.State(each.state), 'failed')}" for each in found])
     return (
         f"{told}. It is launched once all of them are resumed and finish. Cancel it if one of them will not be resumed"
     )
 
 
 def _have_finished(names: list[str]) -> str:
-    return f"{listed(names)} {'has' if len(names) == 1 else 'have'} finished"
+    return f"{join_names(names)} {'has' if len(names) == 1 else 'have'} finished"
 
 
-def listed(names: list[str]) -> str:
+def join_names(names: list[str]) -> str:
     """One name or more as a part of a sentence."""
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
@@ -219,7 +219,7 @@ def joinable(run: Run, behind: ChainStep | None = None, chosen: Collection[str] 
             (f"{row.pk}", row, row.experiment.name, row.state, row.get_state_display())
             for row in found.order_by("-id")[:MOST_OFFERED]
         ),
-        *((f"{STEP}{row.pk}", row, row.asked["experiment"], looks(row), "Not launched") for row in steps),
+        *((f"{STEP}{row.pk}", row, row.asked["experiment"], state_without_run(row), "Not launched") for row in steps),
     ]
     return [
         ChainOffer(value, str(row), where, state, label, value in chosen) for value, row, where, state, label in offers

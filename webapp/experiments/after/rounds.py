@@ -30,7 +30,7 @@ from ..lifecycle.states import facts, when_finished
 from ..live import broadcasts
 from ..models import Artifact, ChainStep, ChainWait, ClaimRun, Run
 from ..outputs import trained_judges
-from ..rewards.grants import at
+from ..rewards.grants import value_at
 from .queries import DELETED
 from .services import POLICY, TAKE_UP, end
 
@@ -127,7 +127,7 @@ def decide(step: ChainStep, make: Callable[[Membership], None]) -> bool:
             step.save(update_fields=["run", "evaluation", "state", "decided_at"])
     except (ConfigInvalid, Problem) as error:
         step.run = step.evaluation = None
-        end(step, State.REFUSED, refusals.words(error), actor=None)
+        end(step, State.REFUSED, refusals.refusal_message(error), actor=None)
         return False
     return True
 
@@ -160,7 +160,7 @@ def _with_judges(membership: Membership, config: dict[str, Any], judges: dict[st
     config = deepcopy(config)
     for path, role in judges.items():
         section, _, last = path.rpartition(".")
-        at(config, section)[last] = str(trained_judges.use(membership, _output(first, role)))
+        value_at(config, section)[last] = str(trained_judges.use(membership, _output(first, role)))
     return config
 
 

@@ -66,7 +66,7 @@ def add(
     if why := run.not_here:
         raise why
     said = idempotency.key(key, run.pk, behind and behind.pk, asked.said)
-    if earlier := idempotency.earlier(mine(membership), said):
+    if earlier := idempotency.row_of_key(steps_of_person(membership), said):
         return earlier
     also = _also(membership, run, asked.also)
     content = _checked(membership, run, behind, asked)
@@ -98,7 +98,7 @@ def add(
             if first:
                 enqueue(TAKE_UP, first.pk)  # it may have finished by now
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
-        if earlier := idempotency.made_meanwhile(ChainStep, membership.user, mine(membership), said):
+        if earlier := idempotency.made_meanwhile(ChainStep, membership.user, steps_of_person(membership), said):
             return earlier
         raise
     return step
@@ -151,7 +151,7 @@ def _waits(step: ChainStep, also: list[Run], awaited: list[ChainStep]) -> list[C
     return [*(ChainWait(step=step, run_id=each) for each in wanted), *(ChainWait(step=step, on=each) for each in steps)]
 
 
-def mine(membership: Membership) -> QuerySet[ChainStep]:
+def steps_of_person(membership: Membership) -> QuerySet[ChainStep]:
     """The steps that this person has added, among which a key is unique."""
     return ChainStep.objects.filter(created_by=membership.user, workspace=membership.workspace)
 

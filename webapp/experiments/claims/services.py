@@ -20,7 +20,7 @@ from webapp.webhooks.services import announce
 from webapp.weights.models import WeightsJob
 
 from .. import access
-from ..after.queries import looks, why
+from ..after.queries import state_without_run, waiting_reason
 from ..launch import checks, refusals
 from ..models import OVER, ChainStep, ClaimRun, ClaimStudy, ClaimTask, Run
 from . import arms, tasks
@@ -61,12 +61,12 @@ class ArmRun:
 
     @property
     def badge(self) -> str:
-        return looks(self.step) if self.step else ""
+        return state_without_run(self.step) if self.step else ""
 
     @property
     def why(self) -> str:
         """The runs for which a step waits, or the reason why it was never launched."""
-        return why(self.step) if self.step else ""
+        return waiting_reason(self.step) if self.step else ""
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def launch(
     """
     plan = plan_of(name)
     asked = idempotency.key(key, name, str(dataset), model, seeds, config)
-    if earlier := idempotency.earlier(_mine(membership), asked):
+    if earlier := idempotency.row_of_key(_mine(membership), asked):
         return earlier
     shared = plan.shared if config is None else config
     _checked(plan, seeds, shared, dataset, model)
@@ -270,7 +270,7 @@ def begin(study_id: int) -> None:
                 _launch_on(_of_who_asked(study), study, task)
             study.state, study.problem = State.LAUNCHED, ""
         except (ConfigInvalid, Problem) as error:
-            study.state, study.problem = State.REFUSED, refusals.words(error)
+            study.state, study.problem = State.REFUSED, refusals.refusal_message(error)
             audit.record(study.workspace, None, "claim.refused", study, reason=study.problem)
             told = {"claim": study.pk, "plan": study.plan, "name": plan_of(study.plan).title, "reason": study.problem}
             announce(study.workspace_id, "claim.refused", told)

@@ -61,7 +61,7 @@ class StudyCost:
 
 def cards(workspace_id: int) -> list[ClaimCard]:
     """The cards in the order of the registry; one query."""
-    paces = gallery.paces(workspace_id)
+    paces = gallery.pace_by_recipe(workspace_id)
     return [_card(method, paces) for method in METHODS]
 
 

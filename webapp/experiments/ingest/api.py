@@ -25,7 +25,7 @@ from trainer.contracts import (
 from trainer.contracts.base import Record
 from trainer.contracts.storing import FolderAsked, Links, Upload
 from webapp.core.database import prepared
-from webapp.core.database.nul_characters import visible
+from webapp.core.database.nul_characters import show_nul
 from webapp.core.problems import Problem
 from webapp.core.requests.openapi import sends, takes
 from webapp.core.storage import artifact_store
@@ -52,7 +52,7 @@ class RunToken(HttpBearer):
     def authenticate(self, request: HttpRequest, token: str) -> tuple[Run, str] | None:
         match = request.resolver_match
         run = NAMED(match.kwargs["run_id"]) if match else None
-        return (run, token) if run and tokens.fits(token, run) else None
+        return (run, token) if run and tokens.is_current_token(token, run) else None
 
 
 class EventToken(HttpBearer):
@@ -61,7 +61,7 @@ class EventToken(HttpBearer):
     def authenticate(self, request: HttpRequest, token: str) -> str | None:
         match = request.resolver_match
         run = CHECKED(match.kwargs["run_id"]) if match else None
-        return token if run and tokens.fits(token, run) else None
+        return token if run and tokens.is_current_token(token, run) else None
 
 
 router = Router(auth=RunToken(), tags=["ingest"])
@@ -245,7 +245,7 @@ def _read(request: HttpRequest, kind: type[Body]) -> Body:
         limit = f"{MAX_POST_BYTES:,} bytes"
         raise Problem(f"The batch is larger than {limit}; send less at once.", code="too_big", status=413)
     try:
-        return kind.model_validate_json(visible(body))
+        return kind.model_validate_json(show_nul(body))
     except ValidationError as error:
         fields = {".".join(map(str, item["loc"])): item["msg"] for item in error.errors(include_url=False)[:20]}
         code = "invalid_events" if kind is EventBatch else "invalid"

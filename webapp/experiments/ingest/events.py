@@ -79,7 +79,7 @@ def apply(run_id: int, token: str, batch: EventBatch) -> IngestReply:
     """
     with transaction.atomic():
         run = LOCKED(run_id)
-        if run is None or not tokens.fits(token, run) or batch.attempt != run.attempt:
+        if run is None or not tokens.is_current_token(token, run) or batch.attempt != run.attempt:
             raise Fenced
         was_over = run.is_over or run.state == State.PAUSED
         fresh = following(run.last_seq, batch.events)

@@ -29,7 +29,7 @@ from ..models import Run
 from ..people import human_grades
 from ..recipes import fit as fitting
 from ..rewards import relay
-from ..rewards.grants import NO_RECORDED, at
+from ..rewards.grants import NO_RECORDED, value_at
 from . import devices, memory
 
 BASE = "base"  # the role of the model that a run begins with
@@ -130,10 +130,10 @@ def _spell_out(told: dict[str, Any], slots: list[FilledSlot]) -> dict[str, str]:
     """Replaces aliases in the config by the names of their models; returns {place: alias}."""
     aliases = {}
     for slot in slots:
-        if slot.model is not None and (name := at(told, slot.path)) != slot.model.name:
+        if slot.model is not None and (name := value_at(told, slot.path)) != slot.model.name:
             section, _, last = slot.path.rpartition(".")
             aliases[slot.path] = name
-            at(told, section)[last] = slot.model.name
+            value_at(told, section)[last] = slot.model.name
     return aliases
 
 
@@ -280,6 +280,6 @@ def frozen(membership: Membership, version: DatasetVersion) -> DatasetVersion:
     """The frozen version: a draft on which a run trains is frozen by the launch, and nobody can delete it before the transaction ends.
     Raises Invalid."""
     if version.state == DatasetVersion.State.FROZEN:
-        datasets.hold(version)
+        datasets.keep_version(version)
         return version
     return datasets.freeze(membership, version)

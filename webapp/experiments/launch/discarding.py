@@ -40,7 +40,7 @@ def discard(membership: Membership, run: Run) -> None:
         lifecycle.delete(membership, run)
 
 
-def found(membership: Membership, run_id: int) -> str | None:
+def restorable_name(membership: Membership, run_id: int) -> str | None:
     """The name of a draft of this workspace that can be restored; None if there is none of this number."""
     return _kept(membership, run_id).values_list("name", flat=True).first()
 
@@ -59,7 +59,7 @@ def restore(membership: Membership, run_id: int) -> None:
         kept.delete()  # the run may be deleted later on
 
 
-def forget() -> None:
+def erase_expired() -> None:
     """Erases the drafts that cannot be restored any more."""
     DiscardedDraft.objects.filter(discarded_at__lte=timezone.now() - KEPT).delete()
 

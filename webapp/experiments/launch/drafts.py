@@ -53,7 +53,7 @@ class RunDraft:
 def save(membership: Membership, draft: RunDraft, key: str | None = None) -> Run:
     """Keeps a new draft. The same `key` keeps only one. Raises Invalid with every field of it that is wrong, KeyReused."""
     asked = idempotency.key(key, "draft", *_words(draft))
-    if earlier := idempotency.earlier(services.mine(membership), asked):
+    if earlier := idempotency.row_of_key(services.runs_of_person(membership), asked):
         return earlier
     columns, title = _columns(membership, draft)
     given = {"launch_key": asked and asked.text, "launch_digest": asked.digest if asked else ""}
@@ -71,7 +71,7 @@ def save(membership: Membership, draft: RunDraft, key: str | None = None) -> Run
             )
             keep(membership, run, "run.draft")
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
-        if earlier := idempotency.made_meanwhile(Run, membership.user, services.mine(membership), asked):
+        if earlier := idempotency.made_meanwhile(Run, membership.user, services.runs_of_person(membership), asked):
             return earlier
         raise
     return run
@@ -122,7 +122,7 @@ def launch(membership: Membership, run: Run) -> Run:
         plan = _planned(membership, held)
         start = _start(held)
         if start:
-            starting_points.hold(start)
+            starting_points.keep_checkpoint(start)
         version = checks.frozen(membership, plan.version)
         now = timezone.now()
         move(

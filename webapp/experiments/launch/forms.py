@@ -407,10 +407,10 @@ class RunForm:
             self.as_json = False
         elif verb == "preset" and not self.as_json and (preset := self._recipe.preset(path)):
             found = self._recipe.filled_by(preset, self.raw)
-            self.filled = {"preset": preset.name, "values": presets.at(self.raw, found)}
-            self.raw = presets.laid(self.raw, found)
+            self.filled = {"preset": preset.name, "values": presets.values_at(self.raw, found)}
+            self.raw = presets.with_values(self.raw, found)
         elif verb == "undo":
-            self.raw = presets.laid(self.raw, self.filled.get("values", {}))
+            self.raw = presets.with_values(self.raw, self.filled.get("values", {}))
             self.filled = {}
         elif verb == "add":
             items = _list_at(self.raw, path)

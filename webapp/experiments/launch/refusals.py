@@ -4,7 +4,7 @@ from trainer.config import ConfigInvalid
 from webapp.core.problems import Problem
 
 
-def words(error: Exception) -> str:
+def refusal_message(error: Exception) -> str:
     """The message with every field at fault."""
     if isinstance(error, ConfigInvalid):
         return "; ".join(f"{problem.path}: {problem.message}" for problem in error.problems)

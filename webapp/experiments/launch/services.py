@@ -69,7 +69,7 @@ def launch(
     rest += [f"retries {retries}"] if retries != RETRIES else []
     rest += [f"limits {limits.json()}"] if limits else []
     asked = idempotency.key(key, recipe, config, rest)
-    if earlier := idempotency.earlier(mine(membership), asked):
+    if earlier := idempotency.row_of_key(runs_of_person(membership), asked):
         return earlier
     plan = checks.plan(membership, recipe, config, dataset, model)
     schedule.check(not_before)
@@ -83,18 +83,18 @@ def launch(
     try:
         with transaction.atomic():
             if start:
-                starting_points.hold(start)
+                starting_points.keep_checkpoint(start)
             run = _create(membership, plan, title, name, forked_from, asked, start_step, not_before, retries, limits)
             if start:
                 starting_points.adopt(start, run)
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
-        if earlier := idempotency.made_meanwhile(Run, membership.user, mine(membership), asked):
+        if earlier := idempotency.made_meanwhile(Run, membership.user, runs_of_person(membership), asked):
             return earlier
         raise
     return run
 
 
-def mine(membership: Membership) -> QuerySet[Run]:
+def runs_of_person(membership: Membership) -> QuerySet[Run]:
     """The runs of this person, among which a key is unique."""
     return Run.objects.with_names().filter(created_by=membership.user, experiment__workspace=membership.workspace)
 

@@ -46,7 +46,7 @@ class Claimant:
         """The resources that it asks for on one machine. Those of a run have a GPU, even if the cluster has none."""
         if self.job:
             return weights_resources.asked(self.job.params)
-        return resources.own(self.run) if self.run else self.asks
+        return resources.process_resources(self.run) if self.run else self.asks
 
     @property
     def key(self) -> tuple[str, int]:
@@ -73,7 +73,7 @@ def of_run(run: Run) -> Claimant:
 
 def _of_runs(runs: Iterable[Run]) -> list[Claimant]:
     expects = resources.expects_memory()
-    return [_of_run(run, expects and not resources.own(run).memory_bytes) for run in runs]
+    return [_of_run(run, expects and not resources.process_resources(run).memory_bytes) for run in runs]
 
 
 def _of_run(run: Run, expects: bool) -> Claimant:

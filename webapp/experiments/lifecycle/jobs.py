@@ -149,7 +149,7 @@ def remove_folder(run_id: int) -> None:
 def watch() -> datetime:
     """One round of upkeep: lost launches are queued again, dead and silent runs end as failed. Returns since when silence counts."""
     now = timezone.now()
-    since = liveness.since(HEARING_KEY, now, _web_answers())
+    since = liveness.alive_since(HEARING_KEY, now, _web_answers())
     RUN.tidy(now)
     retries.set_clocks_right(now)
     _put_back()
@@ -197,7 +197,7 @@ def _inspect(run: Run, now: datetime, since: datetime) -> bool:
     if quiet < QUIET and not overdue:
         return False
     client, job = ask(run)
-    if job and job.status == "PENDING" and not overdue and (waits := resources.waits(run)):
+    if job and job.status == "PENDING" and not overdue and (waits := resources.missing_resources(run)):
         _say(run, waits, now)
     elif job and job.has_ended:
         _lost(run, _death(run, job), client, job, may_go_on=not job.was_killed or run.step > run.start_step)

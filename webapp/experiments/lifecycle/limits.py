@@ -87,7 +87,7 @@ class RunLimits:
     def words(self, recipe: str) -> str:
         """2 h, 5,000 generated tokens, 100,000 tokens of judges, 2.5 for judges, early stop by Held-out score (eval/score); empty without
         a limit."""
-        told = [] if self.seconds is None else [time_limit.words(timedelta(seconds=self.seconds))]
+        told = [] if self.seconds is None else [time_limit.limit_text(timedelta(seconds=self.seconds))]
         told += [] if self.tokens is None else [f"{self.tokens:,} generated tokens"]
         told += [] if self.budget_tokens is None else [f"{self.budget_tokens:,} tokens of judges"]
         told += [] if self.budget_money is None else [f"{money_words(self.budget_money)} for judges"]

@@ -107,7 +107,7 @@ class Shares:
     """The work under way of each workspace."""
 
     def __init__(self, free: Free) -> None:
-        self._free, self._limits = free, quotas.own()
+        self._free, self._limits = free, quotas.limits_by_workspace()
         rows = launched(resources.RUNNING).select_related("experiment").defer("config")
         self._runs = Counter(run.experiment.workspace_id for run in together.by_process(rows))
         self.turns = self._runs + Counter(weights_line.placed().values_list("workspace_id", flat=True))

@@ -65,7 +65,7 @@ class RunResources(NamedTuple):
 _known: dict[tuple[int, int, datetime], RunResources] = {}
 
 
-def has() -> int:
+def gpus_of_cluster() -> int:
     """GPUs of the cluster; 0 also if nothing is known of it."""
     there = cluster.last_state()
     return there.gpus if there else 0
@@ -83,20 +83,20 @@ def of_cluster() -> JobResources:
 def lost_gpus() -> int:
     """GPUs that the cluster had, if it has none now or nothing is known of it: they are waited for. 0 if it has some, or
     never had any."""
-    return 0 if has() else cluster.had()
+    return 0 if gpus_of_cluster() else cluster.last_reported_gpus()
 
 
 def wanted_resources(run: Run) -> JobResources:
     """The resources of the process with which a run begins. Unless its config says so, it reserves no processor: a run that waits for
     processors that nobody else needs would never start on a small machine."""
-    return _if_there(own(run))
+    return _if_there(process_resources(run))
 
 
 def _if_there(own: JobResources) -> JobResources:
-    return own if has() or lost_gpus() else replace(own, gpus=0)
+    return own if gpus_of_cluster() or lost_gpus() else replace(own, gpus=0)
 
 
-def own(run: Run) -> JobResources:
+def process_resources(run: Run) -> JobResources:
     """The same with a GPU, even if there are none."""
     return _both(run).own
 
@@ -110,7 +110,7 @@ def requested_resources(run: Run, expects: bool = False) -> JobResources:
 
 def expects_memory() -> bool:
     """Whether the memory that runs are expected to need counts: not if they train on GPUs, for each of them has its own."""
-    return not (has() or lost_gpus())
+    return not (gpus_of_cluster() or lost_gpus())
 
 
 def _both(run: Run) -> RunResources:
@@ -154,7 +154,7 @@ def held_shares() -> defaultdict[int, float]:
 
 def problems(workspace_id: int, config: RecipeConfig) -> Iterator[FieldProblem]:
     """Problems of a run that asks for more than the cluster has, or than its workspace may hold: it would wait for ever."""
-    there, held = has() or lost_gpus(), config.holdings()
+    there, held = gpus_of_cluster() or lost_gpus(), config.holdings()
     most = quotas.limits_of(workspace_id).gpus
     reason = ""
     if there and most is not None and held.gpus > most:
@@ -192,11 +192,11 @@ def over_quota(gpus: float, most: int) -> str:
     return f"it asks for {asks}, and this workspace may hold {most} at once. An administrator of this installation can change that"
 
 
-def waits(run: Run) -> str:
+def missing_resources(run: Run) -> str:
     """The reason why Ray has not started a run yet; empty if nothing that it asked for is missing."""
     if gone := lost_gpus():
         return f"Waits in Ray's queue: {missing(gone)}"
-    there, asks = has(), wanted_resources(run)
+    there, asks = gpus_of_cluster(), wanted_resources(run)
     if there and taken_resources(but=run).gpus >= there:
         return f"Waits in Ray's queue for a free GPU: it asks for 1, and the cluster has {there}"
     if asks.cpus or asks.memory_bytes:  # others than this installation may use the cluster

@@ -20,7 +20,7 @@ def check(count: int) -> None:
         raise Invalid("The run cannot continue by itself so often.", {FIELD: f"must be between 0 and {MOST}"})
 
 
-def moment(losses: int, now: datetime) -> datetime | None:
+def retry_time(losses: int, now: datetime) -> datetime | None:
     """The time before which a run that has lost so many processes in a row does not continue. After the first loss it continues at once
     (None), because one loss says little. Then it waits, each time twice as long."""
     return now + min(BASE * 2 ** (losses - 1), LONGEST) if losses else None
@@ -33,9 +33,9 @@ def set_clocks_right(now: datetime) -> int:
     return late.update(not_before=None)
 
 
-def words(run: Run, at: datetime | None, now: datetime) -> str:
+def retry_text(run: Run, at: datetime | None, now: datetime) -> str:
     """The next event of a run that has just lost a process, in words."""
-    when = f", not before {utc_times.words(at, now)}" if at else ""
+    when = f", not before {utc_times.utc_text(at, now)}" if at else ""
     has_one = starting_points.has_one(run)
     does = "continues by itself from its last checkpoint" if has_one else "has no checkpoint and begins again by itself"
     return f"It {does}{when} ({run.losses + 1} of {run.retries})"

@@ -24,7 +24,7 @@ def problem(moment: datetime | None, now: datetime) -> str:
     if moment is None:
         return ""
     if moment < now - SLACK:
-        return f"has passed: it is {utc_times.words(now, now)}"
+        return f"has passed: it is {utc_times.utc_text(now, now)}"
     return "must be within a year" if moment - now > MOST else ""
 
 

@@ -81,7 +81,7 @@ def stop_now(membership: Membership, run: Run) -> Run:
 def used_up(run: Run, now: datetime, early: Callable[[Run], str] = early_stop.used_up) -> str:
     """The limit of the run that is used up, or why it stops early, in words; empty if nothing stops it."""
     if time_limit.is_used_up(run, now):
-        return f"Its time limit of {time_limit.words(run.time_limit or time_limit.NONE)} is used up"
+        return f"Its time limit of {time_limit.limit_text(run.time_limit or time_limit.NONE)} is used up"
     return token_limit.used_up(run) or spending.used_up(run) or early(run)
 
 
@@ -198,8 +198,8 @@ def go_on(run: Run, why: str) -> bool:
     """Continues a run whose process was lost, as a new attempt that keeps its place in the line, at once or after a while. False: it is
     over, or has another attempt by now."""
     now = timezone.now()
-    at = retries.moment(run.losses, now)
-    told = f"{why}. {retries.words(run, at, now)}"
+    at = retries.retry_time(run.losses, now)
+    told = f"{why}. {retries.retry_text(run, at, now)}"
     return _again(run, WORKING, reason=told, losses=run.losses + 1, not_before=at, attempt_at=run.attempt_at)
 
 
@@ -241,7 +241,7 @@ def _is_untouched(run: Run) -> bool:
     """Whether the attempt was paused in the line, before a worker took it. Once one has, Ray may know a job of its name."""
     if run.state != State.PAUSED or run.ray_job_id or run.heartbeat_at is not None:
         return False
-    return not audit.has(run, f"run.{State.STARTING}", attempt=run.attempt)
+    return not audit.has_entry(run, f"run.{State.STARTING}", attempt=run.attempt)
 
 
 @unless_deleted

@@ -78,7 +78,7 @@ def move(
                 work_spans.begin(run, now)
             elif gives_back or to == State.QUEUED:
                 work_spans.end(run, now)
-            tell(run, actor, reason if to not in ENDS or actor is None else "", begins=begins, told=told)
+            announce_state(run, actor, reason if to not in ENDS or actor is None else "", begins=begins, told=told)
             if to == State.FINISHED:
                 for keep in _when_finished:
                     keep(run)
@@ -92,7 +92,7 @@ def move(
     return bool(moved)
 
 
-def tell(
+def announce_state(
     run: Run, actor: User | None, reason: str, *, begins: bool = False, told: Mapping[str, object] | None = None
 ) -> None:
     """Tells the audit log, the open pages, webhooks and people that a run has come to its state. Call it in the transaction of the change.

@@ -2,7 +2,7 @@
 
 The run gives up its step before the next micro-batch, the next token or, with vLLM, the next step of the engine, and writes a checkpoint of the
 steps that are done. A resumed run makes the step again. This holds for every recipe and runner. Only short work is not interrupted: a push
-of weights, the trial of a role after its turn, a checkpoint, the writing of the models at the end. `GRACE` and `grace` leave room for a
+of weights, the trial of a role after its turn, a checkpoint, the writing of the models at the end. `GRACE` and `time_to_stop` leave room for a
 long micro-batch and a large checkpoint.
 """
 
@@ -25,7 +25,7 @@ def step_took(run: Run) -> float | None:
     return points.highest(run.pk, STEP_S, run.step - LAST)
 
 
-def grace(run: Run) -> timedelta:
+def time_to_stop(run: Run) -> timedelta:
     """The time from the request on. A process that sends nothing meanwhile is given up sooner, like any other."""
     slowest = step_took(run)
     if slowest is None:
@@ -40,7 +40,7 @@ def is_overdue(run: Run, now: datetime, since: datetime) -> bool:
     if run.stop_by is not None and run.stop_by <= now:
         return True
     asked = now - max(run.state_at, since)
-    return asked > GRACE and asked > grace(run)
+    return asked > GRACE and asked > time_to_stop(run)
 
 
 def giving_up(run: Run) -> str:

@@ -64,7 +64,7 @@ def change(membership: Membership, run: Run, limit: timedelta | None, now: datet
     return run
 
 
-def words(limit: timedelta) -> str:
+def limit_text(limit: timedelta) -> str:
     """2 h, 1 h 30 min, 20 min."""
     hours, minutes = divmod(round(limit.total_seconds() / 60), 60)
     return " ".join(part for part in (f"{hours} h" * bool(hours), f"{minutes} min" * bool(minutes)) if part) or "0 min"

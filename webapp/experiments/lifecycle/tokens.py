@@ -27,7 +27,7 @@ def digest(run: Run) -> str:
     return hash_secret(run_token(run))
 
 
-def fits(token: str, run: Run) -> bool:
+def is_current_token(token: str, run: Run) -> bool:
     """Whether `token` belongs to the run's present attempt. Takes the same time wherever the first difference is.
 
     It opens nothing from `GRACE` after the run's end on: until then a process sends its last events.

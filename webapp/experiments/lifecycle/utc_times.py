@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from django.utils import timezone
 
 
-def words(moment: datetime, now: datetime) -> str:
+def utc_text(moment: datetime, now: datetime) -> str:
     """22:00 UTC; on another day 29 Nov, 22:00 UTC."""
     local = timezone.localtime(moment)
     other_day = local.date() != timezone.localtime(now).date()

@@ -22,7 +22,7 @@ from . import claimants, resources, waiting_reasons
 from .claimants import Claimant, launched
 from .line_order import Free, Why, walk
 
-__all__ = ["RUNNING", "admit", "launched", "let_in", "lock", "tell"]
+__all__ = ["RUNNING", "admit", "launched", "let_in", "lock", "update_waiting_reasons"]
 
 RUNNING = resources.RUNNING
 
@@ -45,7 +45,7 @@ def admit(claimant: Claimant, take: Callable[[], bool]) -> bool:
             taken = take()
         else:
             _row(claimant).update(next_try_at=None)
-        tell()
+        update_waiting_reasons()
     return taken
 
 
@@ -61,7 +61,7 @@ def let_in() -> None:
         for each in _next():
             if _row(each).filter(next_try_at=None).update(next_try_at=timezone.now()):
                 enqueue(f"workers.{'runs' if each.run else 'weights'}.launch", each.row.pk)
-        tell()
+        update_waiting_reasons()
 
 
 weights_line.kept_by(weights_line.Keeper(lambda job, take: admit(claimants.of_job(job), take), let_in, lock))
@@ -84,7 +84,7 @@ def _next() -> list[Claimant]:
     return found
 
 
-def tell() -> None:
+def update_waiting_reasons() -> None:
     """Brings the reasons of those that wait up to date."""
     for each in waiting_reasons.waiting_runs(waiting_reasons.Holders(timezone.now()), Free()):
         claimant = each.claimant
@@ -92,6 +92,6 @@ def tell() -> None:
             continue
         if claimant.job:
             if weights_line.waiting().filter(pk=claimant.job.pk).update(problem=each.reason):
-                weights_states.tell(claimant.job)
+                weights_states.broadcast_job(claimant.job)
         elif launched([Run.State.QUEUED]).filter(id=claimant.row.pk).update(state_reason=each.reason):
             broadcasts.run_changed(Run.objects.with_names().get(id=claimant.row.pk))

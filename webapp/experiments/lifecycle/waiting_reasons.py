@@ -71,7 +71,7 @@ class Holders:
 
 def waiting_runs(holders: Holders, free: Free, most: int = TOLD) -> Iterator[WaitingRun]:
     """The first of the line, in its order. Takes their share of what is `free`."""
-    known = quotas.own()
+    known = quotas.limits_by_workspace()
     mine: Counter[int] = Counter()
     needed: Counter[Kind] = Counter()
     last: float | None = None
@@ -114,9 +114,11 @@ def _wants(claimant: Claimant, kind: Kind, free: Free) -> float:
 def _until(run: Run, now: datetime) -> tuple[str, float]:
     """The reason why a run that may not start yet waits, and for how long at least."""
     moment = run.not_before or now
-    told = f"Waits until {utc_times.words(moment, now)}"
+    told = f"Waits until {utc_times.utc_text(moment, now)}"
     if run.losses:  # nobody asked for that time
-        told = f"Its process was lost. It tries again at {utc_times.words(moment, now)} ({run.losses} of {run.retries})"
+        told = (
+            f"Its process was lost. It tries again at {utc_times.utc_text(moment, now)} ({run.losses} of {run.retries})"
+        )
     return told, (moment - now).total_seconds()
 
 

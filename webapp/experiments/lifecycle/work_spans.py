@@ -42,7 +42,7 @@ def _gpus(run: Run) -> float | None:
     """The GPUs that Ray has set aside for the run. Runs that train in one process share its GPUs in equal parts. None: the cluster is not
     known, or it had GPUs that are gone."""
     there = cluster.last_state()
-    if there is None or (not there.gpus and cluster.had()):
+    if there is None or (not there.gpus and cluster.last_reported_gpus()):
         return None
     if not there.gpus:
         return 0.0

@@ -56,7 +56,7 @@ def written(run_id: int, again: Mapping[str, int], steps: int) -> None:
 
 def condense(run_id: int) -> None:
     """Brings the levels of a run up to date. Does nothing if another worker is doing it."""
-    with locks.alone(locks.Work.LEVELS, run_id) as ours:
+    with locks.exclusive(locks.Work.LEVELS, run_id) as ours:
         waiting = _keys(run_id) if ours else []
         while waiting:
             now, waiting = waiting[:KEYS_AT_ONCE], waiting[KEYS_AT_ONCE:]

@@ -39,7 +39,7 @@ def write(
 ) -> TokenNote:
     """A note; the one that is there already if the key comes again. Raises Invalid at the field, and Conflict if the tokens of the response
     are no longer the quoted ones."""
-    if earlier := idempotency.earlier(_mine(membership), key):
+    if earlier := idempotency.row_of_key(_mine(membership), key):
         return earlier
     text = _text(text)
     quote = _quote(run, span)

@@ -36,7 +36,7 @@ def export(membership: Membership, artifact: Artifact) -> WeightsJob:
     made = Artifact.objects.filter(run=run, step=artifact.step, registered__isnull=False)
     there = any(row.path.endswith(f"-step-{row.step}") and artifacts.is_there(row) for row in made)
     with transaction.atomic():
-        starting_points.hold(artifact)  # until the job can be seen, which keeps the checkpoint
+        starting_points.keep_checkpoint(artifact)  # until the job can be seen, which keeps the checkpoint
         return weights.start(
             membership.workspace,
             membership.user,

@@ -50,7 +50,7 @@ def checkpoint(run: Run, step: int) -> Artifact:
     return found
 
 
-def hold(source: Artifact) -> None:
+def keep_checkpoint(source: Artifact) -> None:
     """The checkpoint is neither pruned from the artifact store nor deleted by a rule until the transaction ends, and afterwards not while
     a fork awaits it. Raises Conflict if it just was, or if there is no such store any more."""
     Run.objects.select_for_update(no_key=True).filter(id=source.run_id).first()

@@ -45,7 +45,7 @@ def leaking(workspace_id: int, version: DatasetVersion, recipe: str, raw: dict[s
     models that it names have seen."""
     seen = versions(workspace_id, _named(workspace_id, recipe, raw))
     others = [each for each in seen if each != version]
-    told = leaks.of(version)
+    told = leaks.leaks_of_version(version)
     alike = near_leaks_of(VersionPair(each, version) for each in others)
     return {"leaks": told["leaks"] + leaks.leaks_of_training(version, others), "near": told["near"] + alike}
 

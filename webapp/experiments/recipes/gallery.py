@@ -46,7 +46,7 @@ class RecipeCard:
         return self.pace.total_s(self.steps) if self.pace else None
 
 
-def paces(workspace_id: int) -> dict[str, StepPace]:
+def pace_by_recipe(workspace_id: int) -> dict[str, StepPace]:
     """Recipe -> its pace, for those with a run that has taken a step."""
     found = points.typical(workspace_id, STEP_TIME, RUNS_TIMED)
     return {recipe: StepPace(step_s, runs) for recipe, step_s, runs in found}
@@ -55,7 +55,7 @@ def paces(workspace_id: int) -> dict[str, StepPace]:
 def cards(workspace_id: int, version: DatasetVersion | None) -> list[RecipeCard]:
     """The recipes that the version can train first; otherwise in the order of the registry."""
     counts = training_counts.known(version) if version else None
-    known = paces(workspace_id)
+    known = pace_by_recipe(workspace_id)
     found = [
         RecipeCard(recipe, fit(recipe, counts) if counts else None, known.get(recipe.name))
         for recipe in RECIPES.values()

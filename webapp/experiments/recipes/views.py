@@ -20,7 +20,7 @@ def gallery_page(request: HttpRequest, dataset: str) -> HttpResponseBase:
         "version": version,
         "datasets": gallery.datasets(workspace_id, version),
         "cards": gallery.cards(workspace_id, version),
-        **(leaks.of(version) if version else {}),
+        **(leaks.leaks_of_version(version) if version else {}),
         "experiment": request.GET.get("experiment", "")[:120],
     }
     return render(request, "experiments/gallery.html", context)

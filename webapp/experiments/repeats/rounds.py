@@ -99,7 +99,7 @@ def _decide(row: RunRepeat, time: RepeatTime) -> None:
         with transaction.atomic():  # what a refusal has written of it is undone
             time.run, time.outcome = _launch(membership, row, time.due), RepeatFate.LAUNCHED
     except (ConfigInvalid, Problem) as error:
-        time.outcome, time.reason = RepeatFate.REFUSED, refusals.words(error)
+        time.outcome, time.reason = RepeatFate.REFUSED, refusals.refusal_message(error)
 
 
 def _launch(membership: Membership, row: RunRepeat, due: datetime) -> Run:

@@ -64,7 +64,7 @@ def add(membership: Membership, run: Run, asked: RepeatAsked, key: str | None = 
     if why := run.not_here:
         raise why
     said = idempotency.key(key, run.pk, asdict(asked))
-    if earlier := idempotency.earlier(mine(membership), said):
+    if earlier := idempotency.row_of_key(repeats_of_person(membership), said):
         return earlier
     now = timezone.now()
     if wrong := dict(asked.problems(now)):
@@ -92,7 +92,7 @@ def add(membership: Membership, run: Run, asked: RepeatAsked, key: str | None = 
             told = {"repeat": row.pk, "rhythm": asked.rhythm.words, "next_at": first.isoformat()}
             audit.record(membership, membership.user, "run.repeat", run, **told)
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
-        if earlier := idempotency.made_meanwhile(RunRepeat, membership.user, mine(membership), said):
+        if earlier := idempotency.made_meanwhile(RunRepeat, membership.user, repeats_of_person(membership), said):
             return earlier
         raise
     return row
@@ -102,7 +102,7 @@ def data_of(run: Run, newest: bool) -> checks.DatasetChoice:
     return checks.DatasetChoice(id=run.data.dataset_id, version=None if newest else run.data.number)
 
 
-def mine(membership: Membership) -> QuerySet[RunRepeat]:
+def repeats_of_person(membership: Membership) -> QuerySet[RunRepeat]:
     """The repeats of this person, among which a key is unique."""
     return RunRepeat.objects.filter(created_by=membership.user, workspace=membership.workspace)
 

@@ -59,7 +59,7 @@ BROKEN = "an error happened on the server while it was asked; the server's log h
 def answer(judge_id: int) -> None:
     """Answers the questions of a judge until there are none. A second worker ends at once; the first checks again at the end."""
     while True:
-        with locks.alone(locks.Work.RUN_QUESTIONS, judge_id) as ours:
+        with locks.exclusive(locks.Work.RUN_QUESTIONS, judge_id) as ours:
             if not ours:
                 return
             _serve(judge_id)

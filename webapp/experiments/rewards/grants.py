@@ -27,7 +27,7 @@ def judges(run: Run) -> dict[str, JudgeGrant]:
 def versions(run: Run) -> dict[str, JudgeVersion]:
     """The judges by the names in the config."""
     slots = run.slots.filter(judge__isnull=False).select_related("judge__judge", "judge__endpoint__registered_model")
-    return {at(run.config, slot.path): slot.judge for slot in slots if slot.judge is not None}
+    return {value_at(run.config, slot.path): slot.judge for slot in slots if slot.judge is not None}
 
 
 def grant(version: JudgeVersion) -> JudgeGrant:
@@ -46,7 +46,7 @@ def grant(version: JudgeVersion) -> JudgeGrant:
     return JudgeGrant(spec=version.spec, key=version.digest, local=target.model, adapters=adapters, prices=prices)
 
 
-def at(config: Any, path: str) -> Any:
+def value_at(config: Any, path: str) -> Any:
     """The value at a dotted path of a config."""
     for part in path.split("."):
         config = config[int(part)] if isinstance(config, list) else config[part]

@@ -48,7 +48,7 @@ def _store(row: RunJudge, outcomes: list[Outcome]) -> None:
         there = verdict_queries.stored_keys(row.version, [outcome.call.key for outcome in outcomes])
         new = {outcome.call.key: outcome for outcome in outcomes if outcome.call.key not in there}.values()
         store(row.version, new)
-        tokens, money = own_verdicts.used(new)
+        tokens, money = own_verdicts.usage_of_calls(new)
         RunJudge.objects.filter(pk=row.pk).update(
             calls=F("calls") + len(new),
             tokens=F("tokens") + tokens,

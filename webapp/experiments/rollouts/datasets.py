@@ -8,7 +8,14 @@ from django.db.models import QuerySet
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 
 from trainer.contracts.plurals import with_noun
-from trainer.contracts.rollout_examples import LEFT_OUT, FilterStep, SampledResponse, WantedResponses, gather, sift
+from trainer.contracts.rollout_examples import (
+    LEFT_OUT,
+    FilterStep,
+    SampledResponse,
+    WantedResponses,
+    filter_responses,
+    gather,
+)
 from trainer.rewards.rejection import form_fault, problems, share_right
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
@@ -105,7 +112,7 @@ def preview(run: Run, wanted: WantedResponses) -> Preview:
     check(run, wanted, MOST_SHOWN)
     sampled = list(_sampled(_rows(run, wanted), wanted))
     members = run.data.members.filter(example__key__in={each.example_key for each in sampled})
-    kept, steps = sift(sampled, members.values_list("example__key", flat=True), wanted, form_fault(wanted))
+    kept, steps = filter_responses(sampled, members.values_list("example__key", flat=True), wanted, form_fault(wanted))
     return Preview(len(sampled), len(kept), len({each.example_key for each in kept}), steps)
 
 

@@ -37,7 +37,7 @@ SAID = Func(F("content"), Value(search_words.SKIPPED), arg_joiner=" - ", templat
 def index_due() -> None:
     """Indexes rollouts that wait, in runs by chance, for some seconds. Does nothing if another worker is doing it."""
     until = time.monotonic() + SECONDS
-    with locks.alone(locks.Work.WORDS, 0) as ours:
+    with locks.exclusive(locks.Work.WORDS, 0) as ours:
         due = Run.objects.filter(words_due=True).order_by("?").values_list("pk", flat=True)[:1000] if ours else []
         for run_id in list(due):
             while time.monotonic() < until and index(run_id):

@@ -49,7 +49,7 @@ def _broken(whole: str, codes: Codes, kinds: NDArray[np.uint8]) -> Iterator[tupl
 
 
 def _sums(piece: str) -> tuple[int, ...]:
-    return tuple(number + (1 << 31) for number in search_words.numbers(search_words.of(piece)))
+    return tuple(number + (1 << 31) for number in search_words.numbers(search_words.words_of(piece)))
 
 
 _known = lru_cache(KNOWN)(_sums)

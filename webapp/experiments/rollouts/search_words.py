@@ -41,7 +41,7 @@ class WantedWords:
             folded = fold(text)
             absent = {phrase for phrase in absent if phrase not in folded}
             if any(word in folded for word in missing):
-                missing -= of(folded)
+                missing -= words_of(folded)
             if not missing and not absent:
                 return True
         return False
@@ -52,7 +52,7 @@ def read(asked: str) -> WantedWords:
     phrases, words = [], set()
     for quoted, single in _ASKED.findall(fold(asked)):
         piece = quoted.strip() or single
-        found = of(piece)
+        found = words_of(piece)
         words |= found
         if found and (quoted or any(_unbroken(part) for part in _PIECES.findall(piece))):
             phrases.append(piece)
@@ -67,7 +67,7 @@ def stored(step: int, phase: str, texts: Iterable[str]) -> set[int]:
     """The numbers of all words of a rollout, and of its place in the run."""
     found = placed(step, phase)
     for text in texts:
-        found |= of(fold(text))
+        found |= words_of(fold(text))
     return numbers(found)
 
 
@@ -118,7 +118,7 @@ def fold(text: str) -> str:
     return text.lower() if text.isascii() else normalize("NFKC", text).casefold()
 
 
-def of(folded: str) -> set[str]:
+def words_of(folded: str) -> set[str]:
     """Words between blanks and signs; of writing without blanks, each character and each two neighbours."""
     found: set[str] = set()
     for part in set(folded.split()):

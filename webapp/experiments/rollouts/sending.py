@@ -143,7 +143,7 @@ def send(membership: Membership, run: Run, prepared: Prepared, project_id: int) 
     _check(prepared)
     kind = Project.objects.filter(workspace_id=membership.workspace_id, pk=project_id).values_list("kind").first()
     if kind is not None and kind[0] != prepared.kind:
-        title = kinds.of(prepared.kind).title.lower()
+        title = kinds.get_kind(prepared.kind).title.lower()
         raise Invalid("The project asks something else.", {"project": f"must be one for {title}"})
     with transaction.atomic():
         project, new = receiving.receive(membership, project_id, prepared.records, LINEAGE, run=run.pk, name=_name(run))

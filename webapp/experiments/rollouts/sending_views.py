@@ -46,7 +46,7 @@ class KindChoice:
 
     @property
     def kind(self) -> kinds.TaskKind:
-        return kinds.of(self.prepared.kind)
+        return kinds.get_kind(self.prepared.kind)
 
     @property
     def count(self) -> int:

@@ -60,14 +60,14 @@ def example(run: Run, kind: str, rows: Sequence[Rollout], known: Example | None)
             group=known.group if known else "",
             domain=known.domain if known else "",
             source=SOURCE,
-            rubric=_rubric(records[0], known) if kinds.of(kind).by_rubric else None,
+            rubric=_rubric(records[0], known) if kinds.get_kind(kind).by_rubric else None,
             responses=tuple(responses),
             reference=known.reference if known else None,
             meta={META: [place(row) for row in rows]},
         )
     except ValidationError as error:
         raise CannotAsk(error.errors(include_url=False)[0]["msg"]) from None
-    if not kinds.of(kind).subjects(made.model_dump(mode="json")):
+    if not kinds.get_kind(kind).subjects(made.model_dump(mode="json")):
         raise CannotAsk(_lacking(kind, made))
     return made
 
@@ -82,7 +82,7 @@ def place(row: Rollout) -> dict[str, Any]:
 
 
 def _key(run: Run, kind: str, first: Rollout, rows: Sequence[Rollout], responses: Sequence[Response]) -> str:
-    rubric = "rubric" if kinds.of(kind).by_rubric else ""  # with and without one they are two contents
+    rubric = "rubric" if kinds.get_kind(kind).by_rubric else ""  # with and without one they are two contents
     parts = [SHAPES[kind], rubric, *(f"{row.index}:{each.text}" for row, each in zip(rows, responses, strict=True))]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
     return f"{key_start(run.pk, first.phase, first.step)}{first.group}-{digest}"
@@ -128,4 +128,4 @@ def _rubric(record: RolloutRecord, known: Example | None) -> Rubric:
 def _lacking(kind: str, made: Example) -> str:
     if kind == "trace_steps":
         return "it is not an episode with turns" if not made.responses[0].steps else "it has too many steps to judge"
-    return f"{kinds.of(kind).title.lower()} needs at least two responses to a prompt"
+    return f"{kinds.get_kind(kind).title.lower()} needs at least two responses to a prompt"

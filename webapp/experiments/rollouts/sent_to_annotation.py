@@ -71,7 +71,7 @@ def _answers(tasks: Sequence[Task]) -> dict[int, list[dict[str, Any]]]:
 
 
 def _asked(task: Task, answers: Sequence[dict[str, Any]], agreed: Resolution | None) -> AskedTask:
-    kind = kinds.of(task.project.kind)
+    kind = kinds.get_kind(task.project.kind)
     words = tuple(kind.words(each, task.subject) for each in answers)
     content = agreed.content if agreed else None
     return AskedTask(task, words, kind.words(content, task.subject) if content else "")

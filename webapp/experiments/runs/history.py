@@ -144,7 +144,11 @@ def _why(run: Run, entry: AuditEntry) -> str:
         told = [f"{word} {detail[key] or 'without limit'}" for key, word in limits.items() if key in detail]
         return ": ".join(part for part in (detail.get("judge", ""), ", ".join(told)) if part)
     if entry.action == "run.time_limit":
-        return "lifted" if detail["seconds"] is None else f"to {time_limit.words(timedelta(seconds=detail['seconds']))}"
+        return (
+            "lifted"
+            if detail["seconds"] is None
+            else f"to {time_limit.limit_text(timedelta(seconds=detail['seconds']))}"
+        )
     if entry.action == "run.token_limit":
         return "lifted" if detail["tokens"] is None else f"to {detail['tokens']:,}"
     if entry.action == "run.stop_early":
@@ -154,7 +158,7 @@ def _why(run: Run, entry: AuditEntry) -> str:
         limited = f"limited to {RunLimits.of(detail['limits']).words(run.recipe)}"
         return ", ".join(part for part in (detail.get("reason", ""), limited) if part)
     if detail.get("not_before"):
-        return f"not before {utc_times.words(datetime.fromisoformat(detail['not_before']), entry.created_at)}"
+        return f"not before {utc_times.utc_text(datetime.fromisoformat(detail['not_before']), entry.created_at)}"
     if entry.action == "run.repeat":
         return str(detail["rhythm"])
     if entry.action == "run.not_before":

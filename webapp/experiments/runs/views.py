@@ -142,7 +142,7 @@ def _context(membership: Membership, run: Run, tab: str, tabs: tuple[str, ...]) 
 
 
 def _discarded_page(request: HttpRequest, membership: Membership, run_id: int) -> HttpResponseBase:
-    name = discarding.found(membership, run_id)
+    name = discarding.restorable_name(membership, run_id)
     if name is None:
         raise Http404("no such run")
     context: dict[str, Any] = {"name": name, "run_id": run_id, "may_write": membership.may(Role.RESEARCHER)}

@@ -59,7 +59,7 @@ def trials(request: HttpRequest, sweep_id: SweepId, cursor: str | None = None, l
 def contour_of(request: HttpRequest, sweep_id: SweepId, x: str = "", y: str = "") -> dict[str, Any]:
     """`x` and `y` are keys of the sweep whose values are numbers; without them, the first two are taken. 409 for a sweep without two such keys."""
     found = reading.standing(access.sweep_read(require(request), sweep_id))
-    sides = contour.sides(found.axes)
+    sides = contour.numeric_axes(found.axes)
     if len(sides) < 2:
         raise Conflict("A contour needs two keys of the sweep that have more than one value, all of them numbers.")
     wrong = {
@@ -71,7 +71,7 @@ def contour_of(request: HttpRequest, sweep_id: SweepId, x: str = "", y: str = ""
         raise Invalid("These keys cannot be the sides of a contour.", wrong)
     x = x or next(path for path in sides if path != y)
     y = y or next(path for path in sides if path != x)
-    return asdict(contour.of(sides[x], sides[y], found.known))
+    return asdict(contour.make_contour(sides[x], sides[y], found.known))
 
 
 @router.post("/sweeps/{sweep_id}/trials", response=s.SweepStandingOut, summary="Add trials")

@@ -79,7 +79,7 @@ def check(membership: Membership, wish: Wish) -> Checked:
         found.say(f"{PLACE}.{name}", why)
     if found.plan is None:
         return found
-    known = keys.of(wish.recipe, found.plan.config)
+    known = keys.sweepable_keys(wish.recipe, found.plan.config)
     if not wish.axes:
         found.say("axes", "choose at least one key that changes")
     if len(wish.axes) > MOST_AXES:
@@ -101,7 +101,7 @@ def _apart(found: Checked, wish: Wish) -> str:
     assert found.plan is not None  # noqa: S101
     config = found.plan.config
     tried = [{axis.path: value} for axis in found.axes for value in axis.tried()]
-    return why_apart(wish.recipe, [resolve(wish.recipe, space.laid(config, values)) for values in [{}, *tried]])
+    return why_apart(wish.recipe, [resolve(wish.recipe, space.with_values(config, values)) for values in [{}, *tried]])
 
 
 def _check_metric(found: Checked, wish: Wish) -> None:
@@ -217,7 +217,7 @@ def refused(
 ) -> str:
     """The reason why no run can have the config with these values; empty if it can."""
     try:
-        checks.plan(membership, recipe, space.laid(config, values), dataset, None)
+        checks.plan(membership, recipe, space.with_values(config, values), dataset, None)
     except ConfigInvalid as error:
         return "; ".join(_told(problem, values) for problem in error.problems)
     return ""
@@ -252,7 +252,7 @@ def _of_grid(found: Checked, recipe: str) -> Iterator[str]:
     assert found.plan is not None  # noqa: S101
     for values in space.grid(found.axes):
         try:
-            resolve(recipe, space.laid(found.plan.config, values))
+            resolve(recipe, space.with_values(found.plan.config, values))
         except ConfigInvalid as error:
             words = ", ".join(f"{path} = {keys.value_text(value)}" for path, value in values.items())
             yield f"{words}: {'; '.join(_told(problem, values) for problem in error.problems)}"

@@ -46,7 +46,7 @@ def at_random(asked: TrialAsked) -> Values | None:
     """A random configuration that was not tried yet; None: there is none."""
     taken = {space.digest(each.values) for each in asked.known}
     for attempt in range(AGAIN):
-        found = space.drawn(asked.axes, asked.seed, asked.number, attempt)
+        found = space.random_configuration(asked.axes, asked.seed, asked.number, attempt)
         if space.digest(found) not in taken:
             return found
     return _left(asked, taken)
@@ -65,7 +65,7 @@ def _left(asked: TrialAsked, taken: set[str]) -> Values | None:
     total = space.size(asked.axes)
     if total is None or total > MOST_LISTED:
         return None
-    left = [each for each in space.every(asked.axes) if space.digest(each) not in taken]
+    left = [each for each in space.all_configurations(asked.axes) if space.digest(each) not in taken]
     return random.Random(f"{asked.seed}:{asked.number}").choice(left) if left else None  # noqa: S311
 
 

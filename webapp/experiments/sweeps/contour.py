@@ -59,7 +59,7 @@ class Contour:
     undefined: str = ""
 
 
-def sides(axes: Sequence[SweepAxis]) -> dict[str, ContourSide]:
+def numeric_axes(axes: Sequence[SweepAxis]) -> dict[str, ContourSide]:
     """The keys that have more than one value, all of them numbers, in the order of the sweep."""
     return {axis.path: side for axis in axes if (side := _side(axis)) is not None}
 
@@ -74,7 +74,7 @@ def _side(axis: SweepAxis) -> ContourSide | None:
     return ContourSide(axis.path, low, high, low > 0 and high >= DECADE * low, tuple(sorted(set(numbers))))
 
 
-def of(x: ContourSide, y: ContourSide, trials: Trials) -> Contour:
+def make_contour(x: ContourSide, y: ContourSide, trials: Trials) -> Contour:
     """`trials`: number, values and mean of each that has a value for every seed."""
     places = _places(x, y, trials)
     if len(trials) < LEAST:

@@ -141,7 +141,7 @@ class SweepForm:
 
     @cached_property
     def keys(self) -> dict[str, Input]:
-        return keys.of(self.base.recipe, self.config)
+        return keys.sweepable_keys(self.base.recipe, self.config)
 
     @cached_property
     def sections(self) -> list[tuple[str, list[str]]]:
@@ -210,7 +210,7 @@ class SweepForm:
     @property
     def seconds(self) -> float | None:
         """Seconds of all runs one after the other, at the pace of this workspace; None: not known."""
-        pace = gallery.paces(self.membership.workspace_id).get(self.base.recipe)
+        pace = gallery.pace_by_recipe(self.membership.workspace_id).get(self.base.recipe)
         return pace.total_s(self.config["steps"] * self.runs) if pace and self.runs else None
 
     @property

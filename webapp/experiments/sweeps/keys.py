@@ -14,7 +14,7 @@ KINDS = ("int", "float", "bool", "choice", "text")
 NONE = "none"
 
 
-def of(recipe: str, config: Mapping[str, Any]) -> dict[str, Input]:
+def sweepable_keys(recipe: str, config: Mapping[str, Any]) -> dict[str, Input]:
     """The keys by path, in the order of the form: those that have an effect with the rest of the config. The seed is a separate axis."""
     tree = Tree(schema_of(RECIPES[recipe].schema))
     return {each.path: each for each in _inputs(tree.draw(dict(config), {})) if each.path != SEED}

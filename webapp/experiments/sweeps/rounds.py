@@ -140,7 +140,7 @@ def _look_at_rungs(sweep: Sweep, trial: SweepTrial, trials: Sequence[SweepTrial]
         trial.rungs = [*trial.rungs, {"at": sweep.clock, "step": step, "value": mean, "goes_on": goes_on, "time": now}]
 
 
-def asked(sweep: Sweep, number: int, clock: int, trials: Sequence[SweepTrial]) -> choosing.TrialAsked:
+def outcomes_known_at(sweep: Sweep, number: int, clock: int, trials: Sequence[SweepTrial]) -> choosing.TrialAsked:
     """The known outcomes at `clock`, when trial `number` was chosen: the rows give the same answer at any later time."""
     known = [_known(trial, clock) for trial in trials if trial.number < number]
     return choosing.TrialAsked([SweepAxis.of(raw) for raw in sweep.axes], sweep.seed, number, sweep.higher, known)
@@ -166,7 +166,7 @@ def _next(sweep: Sweep, trials: Sequence[SweepTrial]) -> bool:
         )
         return False
     try:
-        values = choosing.chosen(sweep.method, asked(sweep, number, sweep.clock, trials))
+        values = choosing.chosen(sweep.method, outcomes_known_at(sweep, number, sweep.clock, trials))
     except ImportError:
         move(sweep, Sweep.State.FAILED, f"{tpe.MISSING}. Then resume the sweep.")
         return False
@@ -204,7 +204,7 @@ def _launch_seed(membership: Membership, sweep: Sweep, trial: SweepTrial, seed: 
     run = launching.launch(
         membership,
         recipe=sweep.recipe,
-        config=space.laid(sweep.config, {**trial.values, "seed": seed}),
+        config=space.with_values(sweep.config, {**trial.values, "seed": seed}),
         dataset=checks.DatasetChoice(id=sweep.dataset, version=sweep.version),
         experiment=sweep.experiment.name,
         name=f"{sweep.name[:90]}, trial {trial.number}, seed {seed}",

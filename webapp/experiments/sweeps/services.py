@@ -43,7 +43,7 @@ def launch(membership: Membership, wish: checking.Wish, key: str | None = None) 
     asked = idempotency.key(
         key, *(str(value) for name, value in vars(wish).items() if value or name not in ("together", "limits"))
     )
-    if earlier := idempotency.earlier(_mine(membership), asked):
+    if earlier := idempotency.row_of_key(_mine(membership), asked):
         return earlier
     found = checking.check(membership, wish)
     if found.problems or found.plan is None:

@@ -82,7 +82,7 @@ class SweepAxis:
         return cls(**{**raw, "values": tuple(raw["values"])})
 
 
-def laid(config: Mapping[str, Any], values: Mapping[str, Value]) -> dict[str, Any]:
+def with_values(config: Mapping[str, Any], values: Mapping[str, Value]) -> dict[str, Any]:
     """The config with the values at their places; sections that are off stay off."""
     out = dict(config)
     for path, value in values.items():
@@ -124,7 +124,7 @@ def grid(axes: Sequence[SweepAxis]) -> Iterator[Values]:
         yield dict(zip((axis.path for axis in axes), combination, strict=True))
 
 
-def every(axes: Sequence[SweepAxis]) -> Iterator[Values]:
+def all_configurations(axes: Sequence[SweepAxis]) -> Iterator[Values]:
     """Every configuration of a space that has a size."""
     choices = [
         axis.values if not axis.is_range else range(math.ceil(axis.low or 0), math.floor(axis.high or 0) + 1)
@@ -134,7 +134,7 @@ def every(axes: Sequence[SweepAxis]) -> Iterator[Values]:
         yield dict(zip((axis.path for axis in axes), combination, strict=True))
 
 
-def drawn(axes: Sequence[SweepAxis], seed: int, *place: int) -> Values:
+def random_configuration(axes: Sequence[SweepAxis], seed: int, *place: int) -> Values:
     """A random configuration, which depends on the seed and the number alone."""
     draw = random.Random(":".join(map(str, (seed, *place))))  # noqa: S311 nobody must not guess it
     return {axis.path: axis.drawn(draw) for axis in axes}

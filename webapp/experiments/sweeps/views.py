@@ -117,12 +117,12 @@ def _standing(request: HttpRequest, sweep_id: int) -> dict[str, Any]:
 
 def _surface(request: HttpRequest, higher: bool, found: reading.SweepStanding) -> dict[str, Any] | None:
     """The contour over the two keys in the request, else the first two; None if the sweep has no two keys of numbers."""
-    sides = contour.sides(found.axes)
+    sides = contour.numeric_axes(found.axes)
     if len(sides) < 2 or not found.rows:
         return None
     x = next(path for path in (request.GET.get("x"), *sides) if path in sides)
     y = next(path for path in (request.GET.get("y"), *sides) if path in sides and path != x)
-    picture = contour_picture.drawn(contour.of(sides[x], sides[y], found.known), higher)
+    picture = contour_picture.drawn(contour.make_contour(sides[x], sides[y], found.known), higher)
     return {"paths": list(sides), "x": x, "y": y, "picture": picture}
 
 

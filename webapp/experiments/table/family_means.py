@@ -84,7 +84,7 @@ MEANS_APART = AMONG.format(table="familymean", kin="experiments_familymean.kin",
 def keep_changed() -> None:
     """Computes the means of changed rows, for some seconds. Does nothing if another worker is doing it."""
     until = time.monotonic() + SECONDS
-    with locks.alone(locks.Work.FAMILIES, 0) as ours:
+    with locks.exclusive(locks.Work.FAMILIES, 0) as ours:
         while ours and time.monotonic() < until and keep_oldest():
             pass
 

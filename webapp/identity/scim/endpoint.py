@@ -17,7 +17,7 @@ from scim2_models import Context, Error, InvalidSyntaxException, PayloadTooLarge
 
 from webapp.accounts.models import hash_secret
 from webapp.core.auditing import audit
-from webapp.core.database.nul_characters import visible
+from webapp.core.database.nul_characters import show_nul
 from webapp.core.problems import Problem
 from webapp.core.requests.authorization import bearer_token
 from webapp.core.requests.limits import TooMany, seconds_to_wait
@@ -82,7 +82,7 @@ def json_body(request: HttpRequest) -> dict[str, Any]:
     if len(request.body) > LARGEST:
         raise PayloadTooLargeException(detail=f"A body has at most {LARGEST} bytes.")
     try:
-        payload = json.loads(visible(request.body))
+        payload = json.loads(show_nul(request.body))
         json.dumps(payload, ensure_ascii=False).encode()  # half a pair of surrogates is not text
     except (ValueError, RecursionError) as error:
         raise InvalidSyntaxException(detail="The body is not JSON.") from error

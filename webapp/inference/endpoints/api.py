@@ -233,7 +233,7 @@ def check(request: HttpRequest, endpoint_id: EndpointId, check_id: CheckId) -> E
     summary="Judges that ask an endpoint, with their tokens and costs",
 )
 def use(request: HttpRequest, endpoint_id: EndpointId, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
-    items, following = queries.use(access.endpoint_read(require(request), endpoint_id), cursor, limit)
+    items, following = queries.judges_of_endpoint(access.endpoint_read(require(request), endpoint_id), cursor, limit)
     return {"items": items, "next": following}
 
 

@@ -45,7 +45,9 @@ class JudgeUse:
     cost: Decimal | None
 
 
-def use(endpoint: Endpoint, cursor: str | None = None, limit: int = 100) -> tuple[list[JudgeUse], str | None]:
+def judges_of_endpoint(
+    endpoint: Endpoint, cursor: str | None = None, limit: int = 100
+) -> tuple[list[JudgeUse], str | None]:
     """Versions of judges that ask this endpoint, newest first, and the cursor of the following page."""
     sums = {name: Sum(f"verdicts__{name}") for name in ("prompt_tokens", "cached_tokens", "completion_tokens", "cost")}
     rows: QuerySet[Any] = endpoint.judge_versions.annotate(name=F("judge__name"), said=Count("verdicts"), **sums)

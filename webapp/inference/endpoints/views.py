@@ -170,7 +170,7 @@ def endpoint_check(request: HttpRequest, endpoint_id: int, check_id: int) -> Htt
 def endpoint_use(request: HttpRequest, endpoint_id: int) -> HttpResponseBase:
     """A fragment that the page fetches after it is shown: it counts over every verdict."""
     row = access.endpoint_read(require(request), endpoint_id)
-    return render(request, "models/_use.html", {"rows": queries.use(row)[0]})
+    return render(request, "models/_use.html", {"rows": queries.judges_of_endpoint(row)[0]})
 
 
 @member(Role.RESEARCHER)

@@ -74,7 +74,7 @@ def model(request: HttpRequest, model_id: int) -> HttpResponseBase:
         "uses": uses.by_purpose(row),
         "lineage": lineage(row),
         "promotions": promotion.history(row.workspace_id, model=row)[: promotion.MOST_SHOWN],
-        "training": outcomes.words(row),
+        "training": outcomes.outcome_text(row),
         "may_try_again": outcomes.may_try_again(row),
         "may_write": membership.may(Role.RESEARCHER),
     }

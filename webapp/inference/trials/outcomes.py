@@ -45,7 +45,7 @@ def untrainable(model: RegisteredModel) -> str:
     return str(trial.get("reason", "")) if trial.get("state") == "refused" else ""
 
 
-def words(model: RegisteredModel) -> str:
+def outcome_text(model: RegisteredModel) -> str:
     """A text for the model's page; empty for a model that scores texts, and for one of which nothing is known."""
     kind = model.facts.get("model_type")
     if kind is None or model.head == RegisteredModel.Head.SCALAR:

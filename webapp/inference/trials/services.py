@@ -52,7 +52,7 @@ def try_again(membership: Membership, model: RegisteredModel) -> None:
 
 def carry_out(model_id: int) -> bool:
     """Called by a worker. False if another model is being tried. A model whose trial has begun or is over is not tried again."""
-    with locks.alone(locks.Work.MODEL_TRIAL, 0) as ours:
+    with locks.exclusive(locks.Work.MODEL_TRIAL, 0) as ours:
         if not ours:
             return False
         model = _begun(model_id)
@@ -63,7 +63,7 @@ def carry_out(model_id: int) -> bool:
 
 def requeue_lost() -> int:
     """Queues the oldest model that has had no trial, if none is under way: its task was lost, or the broker was away."""
-    with locks.alone(locks.Work.MODEL_TRIAL, 0) as ours:
+    with locks.exclusive(locks.Work.MODEL_TRIAL, 0) as ours:
         if not ours:
             return 0
         whole = {"source": RegisteredModel.Source.LOCAL, "format": RegisteredModel.Format.HF}

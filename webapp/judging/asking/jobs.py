@@ -35,7 +35,7 @@ from ..judges.services import begin_use
 from ..models import JudgeVersion
 from ..verdicts.store import store, use
 from .calls import unasked
-from .own_verdicts import outcomes, used
+from .own_verdicts import outcomes, usage_of_calls
 
 ITEMS_PER_READ = 500
 USED_BY = "used_by"  # of the params: kind and id of what the calls cost something for
@@ -178,7 +178,7 @@ def _keep(job: WeightsJob, results: Results) -> tuple[Results, dict[str, Any]]:
     note_troubles(version.endpoint, [each.trouble for each in found if each.trouble])
     counters.count(_used_by(job), version.endpoint_id, use(found))
     WeightsItem.objects.filter(job=job, place__lt=job.done + len(found)).delete()
-    (tokens, money), (more_tokens, more_money) = spent_by_job(job), used(found)
+    (tokens, money), (more_tokens, more_money) = spent_by_job(job), usage_of_calls(found)
     outcome = {**job.outcome, "tokens": tokens + more_tokens, "money": str(money + more_money)}
     for state, number in Counter(each.state for each in found).items():
         outcome[state] = outcome.get(state, 0) + number

@@ -28,7 +28,7 @@ def outcomes(version: JudgeVersion, told: Iterable[OwnVerdict]) -> Iterator[Outc
         yield Outcome(call, each.state, each.parsed, each.raw, each.problem, reply, cost(reply, table))
 
 
-def used(found: Iterable[Outcome]) -> tuple[int, Decimal]:
+def usage_of_calls(found: Iterable[Outcome]) -> tuple[int, Decimal]:
     """The tokens and the money that the calls took, as far as they are known."""
     tokens, money = 0, Decimal(0)
     for each in found:

@@ -113,7 +113,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Measured], None]:
         rubric = kinds.KINDS["rubric"]
 
         async def sometimes(part: Any, items: Sequence[Item], services: Services) -> list[Part]:
-            return [*await guard.each(items[:1], measured), *await rubric(part, items[1:], services)]
+            return [*await guard.measure_each(items[:1], measured), *await rubric(part, items[1:], services)]
 
         monkeypatch.setitem(kinds.KINDS, "rubric", sometimes)
 

@@ -11,7 +11,7 @@ import torch
 
 from trainer.config.alarms import DEAD, ENTROPY, FEW_TOKENS, MISMATCH, NO_NORM, alarm_text, title
 from trainer.contracts import AlarmData
-from trainer.loops.policy.learning import LearningWatch, Vitals, vitals
+from trainer.loops.policy.learning import LearningWatch, Vitals, measure_step
 from trainer.loops.policy.update import UpdateReport
 
 from ..conftest import events_of, metrics_of, small_config
@@ -74,7 +74,7 @@ def report(**changes: Any) -> UpdateReport:
 
 
 def test_what_a_step_shows_by_hand() -> None:
-    found = vitals(report(), torch.tensor([1.0, 0.0, -1.0]), small_config(), {0, 2})
+    found = measure_step(report(), torch.tensor([1.0, 0.0, -1.0]), small_config(), {0, 2})
     assert found.entropy == pytest.approx((4 * 0.5 + 2 * 1.0 + 2 * 1.5) / 8)
     assert (found.norm, found.taught) == (0.5, 5 / 8)
     assert (
@@ -83,14 +83,14 @@ def test_what_a_step_shows_by_hand() -> None:
 
 
 def test_a_step_with_equal_rewards_shows_nothing_of_its_gradients() -> None:
-    found = vitals(report(), torch.zeros(3), small_config(), set())
+    found = measure_step(report(), torch.zeros(3), small_config(), set())
     assert (found.norm, found.taught, found.apart) == (None, None, None) and found.entropy
-    assert vitals(UpdateReport(), torch.zeros(0), small_config(), set()) == Vitals()
+    assert measure_step(UpdateReport(), torch.zeros(0), small_config(), set()) == Vitals()
 
 
 def test_a_teacher_gives_gradients_without_advantages() -> None:
     config = small_config(scaffold=None, objective={"name": "distill", "teacher": "t"})
-    found = vitals(report(), torch.zeros(3), config, set())
+    found = measure_step(report(), torch.zeros(3), config, set())
     assert (found.norm, found.taught) == (0.5, 7 / 8)
 
 

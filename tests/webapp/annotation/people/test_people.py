@@ -63,8 +63,8 @@ def prefers(strength, verdict="compared") -> dict:
 
 
 def person_of(project, membership) -> queries.Person:
-    refresh.forget(project.pk)
-    refresh.freshen(project)
+    refresh.mark_outdated(project.pk)
+    refresh.current_report(project)
     return next(person for person in queries.people(project) if person.user == membership.user)
 
 
@@ -233,7 +233,7 @@ class TestPage:
         )
         Participant.objects.filter(project=project).delete()
         Participant.objects.bulk_create(Participant(project=project, user=user) for user in users)
-        refresh.freshen(project)
+        refresh.current_report(project)
         packed = person_figures.Figures(done=3).packed()
         kept = {"total": packed, "last_at": timezone.now().isoformat(), "points": [], "drift": {}}
         AgreementReport.objects.update(people={str(users[-1].pk): kept | {"warnings": ["Too <fast>."]}})
@@ -359,7 +359,7 @@ def test_what_is_fast_and_which_task_is_gold_may_change_after_the_answers(team, 
     assert person_of(project, team.annotator).total.fast == Share(0, 1)
     projects.update(team.researcher, project, settings={"fast_seconds": 10})
     task_services.set_gold(team.researcher, task, content)
-    refresh.freshen(project)
+    refresh.current_report(project)
     [person] = [row for row in queries.people(project) if row.user == team.annotator.user]
     assert (person.total.fast, person.total.gold) == (Share(1, 1), Share(1, 1))
 

@@ -230,11 +230,11 @@ def test_cases_do_not_cost_a_query_each(project, team, django_assert_max_num_que
 
 def test_how_a_published_version_was_annotated_is_told_without_names(project, team):
     made = publish.publish(team.researcher, project).version
-    (told,) = annotated.of(made, data_card.line(made))
+    (told,) = annotated.annotated_projects(made, data_card.line(made))
     assert (told.project, told.people, told.tasks, told.answers) == (project.name, 2, 8, 15)
     assert (told.least, told.most) == (1, 2) and told.suggested == 0 and told.guidelines == (1,)
     assert told.first <= told.last
-    assert annotated.of(project.version, data_card.line(project.version)) == []
+    assert annotated.annotated_projects(project.version, data_card.line(project.version)) == []
 
 
 def test_gold_answers_are_no_part_of_what_is_told(project):

@@ -272,13 +272,13 @@ class TestWhatNoNewIdShows:
         return project
 
     def counted(self, project) -> tuple[int, int, int]:
-        body = refresh.freshen(project).body
+        body = refresh.current_report(project).body
         return body["answers"], TaskReview.objects.filter(agreement=1).count(), Resolution.objects.count()
 
     def measured_meanwhile(self, project, monkeypatch):
         """Measures while another person continues to work."""
         monkeypatch.setattr(refresh, "LATE", 10_000)
-        refresh.forget(project.pk)
+        refresh.mark_outdated(project.pk)
         assert self.counted(project) == (5, 2, 2)
         monkeypatch.setattr(refresh, "LATE", 0)  # as if there were many new answers
 
@@ -312,13 +312,13 @@ class TestWhatNoNewIdShows:
 
         def slow(project):
             body = measure(project)
-            refresh.forget(project.pk)  # for example, a known answer was set
+            refresh.mark_outdated(project.pk)  # for example, a known answer was set
             return body
 
         monkeypatch.setattr(refresh, "measure", slow)
         assert not coefficients.fresh(refresh.bring_up_to_date(worked), worked)
         monkeypatch.setattr(refresh, "measure", measure)
-        assert coefficients.fresh(refresh.freshen(worked), worked)
+        assert coefficients.fresh(refresh.current_report(worked), worked)
 
 
 def test_a_value_takes_no_more_memory_than_its_numbers(monkeypatch):

@@ -286,7 +286,7 @@ def test_two_projects_that_publish_at_once_make_two_versions_of_what_was_annotat
     choice = publish.Choice(what="answers", replace=False)
     dataset = one.version.dataset
     with ExitStack() as stack:
-        with writer.alone(dataset.workspace_id, dataset.name):
+        with writer.lock_dataset_name(dataset.workspace_id, dataset.name):
             first = stack.enter_context(behind(lambda: publish.publish(team.researcher, one, choice)))
             second = publish.publish(team.researcher, two, choice).version
         last = first.result().version

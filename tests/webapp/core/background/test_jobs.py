@@ -152,7 +152,7 @@ CASES = {
 @pytest.fixture(params=CASES)
 def case(request, monkeypatch, tmp_path, settings) -> Case:
     settings.VAR = tmp_path
-    monkeypatch.setattr(alarm, "ring", lambda *told: None)
+    monkeypatch.setattr(alarm, "alert_administrators", lambda *told: None)
     return CASES[request.param]
 
 
@@ -270,5 +270,5 @@ def cut_off(kind: jobs.JobKind, pk: int) -> None:
             "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = %s AND objid = %s",
             [kind.work, key],
         )
-    with locks.alone(kind.work, key, wait=True):
+    with locks.exclusive(kind.work, key, wait=True):
         pass

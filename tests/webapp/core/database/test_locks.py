@@ -5,7 +5,7 @@ import threading
 import pytest
 from django.db import connection
 
-from webapp.core.database.locks import Work, alone
+from webapp.core.database.locks import Work, exclusive
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -15,7 +15,7 @@ def elsewhere(work: Work, key: int) -> bool:
     got = []
 
     def try_it() -> None:
-        with alone(work, key) as ours:
+        with exclusive(work, key) as ours:
             got.append(ours)
         connection.close()
 
@@ -26,22 +26,22 @@ def elsewhere(work: Work, key: int) -> bool:
 
 
 def test_one_at_a_time_until_the_block_ends():
-    with alone(Work.IMPORT, 7) as ours:
+    with exclusive(Work.IMPORT, 7) as ours:
         assert ours and not elsewhere(Work.IMPORT, 7)
     assert elsewhere(Work.IMPORT, 7)
 
 
 def test_work_of_another_kind_or_on_another_row_goes_on():
-    with alone(Work.EVALUATION, 7):
+    with exclusive(Work.EVALUATION, 7):
         assert elsewhere(Work.TRIAL, 7) and elsewhere(Work.EVALUATION, 8)
 
 
 def test_who_does_not_get_it_leaves_it_with_who_has_it():
-    with alone(Work.IMPORT, 7):
+    with exclusive(Work.IMPORT, 7):
         assert not elsewhere(Work.IMPORT, 7)
         assert not elsewhere(Work.IMPORT, 7)
 
 
 def test_a_row_number_beyond_31_bits_is_a_key_too():
-    with alone(Work.IMPORT, 2**40 + 7) as ours:
+    with exclusive(Work.IMPORT, 2**40 + 7) as ours:
         assert ours

@@ -72,4 +72,4 @@ def test_it_is_asked_again_at_once_where_it_has_not_answered(db, ray):
     cluster.refresh()
     ray.broken, ray.nodes = False, [WITH_CARDS]
     cluster.refresh()
-    assert cluster.last_state().gpus == cluster.had() == 2
+    assert cluster.last_state().gpus == cluster.last_reported_gpus() == 2

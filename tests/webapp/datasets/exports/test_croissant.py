@@ -109,7 +109,7 @@ def test_only_projects_of_the_line_are_asked_for_and_each_once(version, monkeypa
     steps: list[dict[str, Any]] = [
         {"lineage": each} for each in ({"from": "annotation", "project": 3}, {"from": "import"})
     ]
-    annotated.of(
+    annotated.annotated_projects(
         version, [*steps, {"lineage": {"from": "annotation", "project": 3}}, {"lineage": {"from": "annotation"}}]
     )
     assert asked == [[3]]

@@ -90,7 +90,7 @@ def test_one_that_waits_for_another_import_into_its_dataset_ends_at_once(team, t
     listen(team.owner)
     job = uploaded("".join(json.dumps(row(f"e{i}")) + "\n" for i in range(5)))
     with ExitStack() as other:
-        other.enter_context(writer.alone(job.workspace_id, "demo"))
+        other.enter_context(writer.lock_dataset_name(job.workspace_id, "demo"))
         with worker_on(job, begun=False) as worker:
             assert services.cancel_import(team.researcher, job).state == State.CANCELLED
             other.close()

@@ -63,9 +63,9 @@ def fresh(step: ChainStep) -> ChainStep:
 def test_it_waits_says_for_what_and_begins_with_the_model_of_the_run_before(run, add, finish, team):
     step = add(name="second")
     rounds.watch()
-    assert (fresh(step).state, queries.why(fresh(step))) == ("waiting", "Waits until run 1 has finished")
+    assert (fresh(step).state, queries.waiting_reason(fresh(step))) == ("waiting", "Waits until run 1 has finished")
     finish()
-    assert queries.why(fresh(step)) == "run 1 has finished: it is about to be launched"
+    assert queries.waiting_reason(fresh(step)) == "run 1 has finished: it is about to be launched"
     rounds.take_up(run.id)
     launched = fresh(step).run
     assert fresh(step).state == "launched" and launched is not None
@@ -139,7 +139,7 @@ def test_behind_a_run_that_failed_it_waits_until_that_is_resumed(run, add, finis
     step = add()
     states.move(run, "failed", reason="gone")
     rounds.watch()
-    told = queries.why(fresh(step))
+    told = queries.waiting_reason(fresh(step))
     assert (
         told
         == "run 1 failed. It is launched once run 1 is resumed and finishes. Cancel it if run 1 will not be resumed"
@@ -179,7 +179,7 @@ def test_what_cannot_be_launched_any_more_says_why_and_ends_what_stands_behind(
 def test_a_chain_of_three_goes_on_by_itself(run, add, finish, team, version):
     second = add(name="second")
     third = add(behind=second, kind="evaluation", config={}, name="how good")
-    assert queries.why(third) == "Waits until “second” before it was launched and has finished"
+    assert queries.waiting_reason(third) == "Waits until “second” before it was launched and has finished"
     finish()
     rounds.take_up(run.id)
     launched = fresh(second).run
@@ -293,7 +293,7 @@ def test_what_was_launched_cannot_be_cancelled_and_what_stands_behind_it_waits_f
     assert add(behind=step).after == fresh(step).run
     lifecycle.stop(team.researcher, fresh(step).run)
     lifecycle.delete(team.researcher, fresh(step).run)
-    assert queries.why(fresh(step)) == "Its run or evaluation was deleted"
+    assert queries.waiting_reason(fresh(step)) == "Its run or evaluation was deleted"
     with pytest.raises(Conflict):
         add(behind=fresh(step))
 

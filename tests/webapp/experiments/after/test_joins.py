@@ -34,14 +34,16 @@ def joined(add, run, other) -> ChainStep:  # noqa: F811
 
 def test_it_is_launched_once_all_have_finished_whichever_is_the_last(add, run, other, as_researcher):  # noqa: F811
     first = add(with_output=False, also=(other.pk,), name="one")
-    assert queries.why(fresh(first)) == "Waits until run 1 and “other” have finished"
+    assert queries.waiting_reason(fresh(first)) == "Waits until run 1 and “other” have finished"
     end(run)
     rounds.take_up(run.pk)
     rounds.watch()
-    assert (fresh(first).state, queries.why(fresh(first))) == ("waiting", "Waits until “other” has finished")
+    assert (fresh(first).state, queries.waiting_reason(fresh(first))) == ("waiting", "Waits until “other” has finished")
     assert "After run 1, other" not in as_researcher.get(f"/runs/{run.pk}/chain").content.decode()
     end(other)
-    assert queries.why(fresh(first)) == "All runs for which it waits have finished: it is about to be launched"
+    assert (
+        queries.waiting_reason(fresh(first)) == "All runs for which it waits have finished: it is about to be launched"
+    )
     rounds.take_up(other.pk)
     assert fresh(first).state == "launched"
     assert "After run 1, other" in as_researcher.get(f"/runs/{run.pk}/chain").content.decode()
@@ -72,13 +74,15 @@ def test_one_that_failed_keeps_it_waiting_with_the_reason(joined, run, other, te
     Run.objects.filter(pk=other.pk).update(state="failed")
     rounds.watch()
     assert fresh(joined).state == "waiting"
-    assert queries.why(fresh(joined)).startswith("“other” failed. It is launched once “other” is resumed and finishes.")
+    assert queries.waiting_reason(fresh(joined)).startswith(
+        "“other” failed. It is launched once “other” is resumed and finishes."
+    )
     Run.objects.filter(pk=run.pk).update(state="stopped")
     both = "run 1 was stopped and “other” failed. It is launched once all of them are resumed and finish."
-    assert queries.why(fresh(joined)).startswith(both), "or a person resumes one of them, and waits in vain"
+    assert queries.waiting_reason(fresh(joined)).startswith(both), "or a person resumes one of them, and waits in vain"
     Run.objects.filter(pk=run.pk).update(state="finished")
     lifecycle.delete(team.researcher, other)
-    assert queries.why(fresh(joined)) == queries.DELETED
+    assert queries.waiting_reason(fresh(joined)) == queries.DELETED
     rounds.watch()
     rounds.watch()
     assert (fresh(joined).state, fresh(joined).reason) == ("refused", queries.DELETED)
@@ -104,14 +108,14 @@ def test_the_key_stands_for_the_runs_too(add, other):  # noqa: F811
 def test_behind_a_step_it_waits_for_both(add, finish, run, other):  # noqa: F811
     second = add(name="second")
     third = add(behind=second, with_output=False, also=(other.pk,), name="third")
-    assert queries.why(fresh(third)) == (
+    assert queries.waiting_reason(fresh(third)) == (
         "Waits until “second” before it was launched and has finished, and until “other” has finished"
     )
     finish()
     rounds.take_up(run.pk)
     made = fresh(second).run
     assert fresh(third).after == made
-    assert queries.why(fresh(third)) == "Waits until “second” and “other” have finished"
+    assert queries.waiting_reason(fresh(third)) == "Waits until “second” and “other” have finished"
 
 
 def test_the_chain_is_the_same_from_every_run_and_has_each_node_once(
@@ -175,15 +179,17 @@ def pending(add, other) -> ChainStep:  # noqa: F811
 
 def test_a_step_waits_for_another_that_is_not_launched_and_then_for_its_run(add, run, other, pending):  # noqa: F811
     step = add(with_output=False, also_steps=(pending.pk,), name="both")
-    assert queries.why(fresh(step)) == "Waits until run 1 and “pending” have finished"
+    assert queries.waiting_reason(fresh(step)) == "Waits until run 1 and “pending” have finished"
     end(run)
     rounds.watch()
-    assert fresh(step).state == "waiting" and queries.why(fresh(step)) == "Waits until “pending” has finished"
+    assert (
+        fresh(step).state == "waiting" and queries.waiting_reason(fresh(step)) == "Waits until “pending” has finished"
+    )
     end(other)
     rounds.watch()
     made = fresh(pending).run
     assert [(each.run, each.on) for each in fresh(step).waits.all()] == [(made, None)]
-    assert queries.why(fresh(step)) == "Waits until “pending” has finished"
+    assert queries.waiting_reason(fresh(step)) == "Waits until “pending” has finished"
     end(made)
     rounds.take_up(made.pk)
     assert fresh(step).state == "launched"
@@ -211,7 +217,7 @@ def test_a_step_whose_chain_is_deleted_is_told_as_a_deleted_run(add, run, other,
     step = add(with_output=False, also_steps=(pending.pk,), name="both")
     end(other, "failed")
     lifecycle.delete(team.researcher, other)
-    assert queries.why(fresh(step)) == queries.DELETED
+    assert queries.waiting_reason(fresh(step)) == queries.DELETED
     rounds.watch()
     assert (fresh(step).state, fresh(step).reason) == ("refused", queries.DELETED)
 

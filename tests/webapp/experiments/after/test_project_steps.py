@@ -59,7 +59,7 @@ def test_it_waits_for_the_last_answer_and_trains_on_the_published_version(team, 
     project_steps.take_up(project.pk)
     assert (
         fresh(step).state == "waiting"
-        and project_steps.why(step, project_steps.why_not(project)) == "Waits: 1 task still lacks answers"
+        and project_steps.waiting_reason(step, project_steps.why_not(project)) == "Waits: 1 task still lacks answers"
     )
     judge(team, project, (3, 3))
     assert project_steps.why_not(project) == ""
@@ -88,7 +88,7 @@ def test_a_disagreement_keeps_it_waiting_until_somebody_decides(team, project, l
     step = project_steps.add(team.researcher, project, like)
     judge(team, project, (2, 2), (1, 1), (-1, -1), (-3, 3))
     assert (
-        project_steps.why(step, project_steps.why_not(project))
+        project_steps.waiting_reason(step, project_steps.why_not(project))
         == "Waits: 1 disagreement waits for a decision in the project's review"
     )
     apart = Task.objects.get(project=project, review__agreement__lt=1)
@@ -111,7 +111,7 @@ def test_single_answers_keep_it_waiting_until_they_are_accepted(team, like):
     step = project_steps.add(team.researcher, project, like)
     project_steps.take_up(project.pk)
     assert fresh(step).state == "waiting", "it was refused for ever, and what was behind it was cancelled"
-    told = project_steps.why(step, project_steps.why_not(project))
+    told = project_steps.waiting_reason(step, project_steps.why_not(project))
     assert told.startswith("Waits: 2 single answers wait for a decision. Accept single answers in the project's review")
     assert review.accept_majority(team.reviewer, project) == 2
     project_steps.take_up(project.pk)

@@ -388,7 +388,7 @@ def test_a_discarded_draft_outlives_the_cache_and_is_erased_after_a_day(draft, t
         discarding.discard(team.researcher, run)
     cache.clear()
     DiscardedDraft.objects.filter(run=late.pk).update(discarded_at=timezone.now() - discarding.KEPT)
-    assert discarding.found(team.researcher, late.pk) is None
+    assert discarding.restorable_name(team.researcher, late.pk) is None
     with pytest.raises(Http404):
         discarding.restore(team.researcher, late.pk)
     upkeep.erase_deleted_runs()

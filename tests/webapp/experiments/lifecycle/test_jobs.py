@@ -46,7 +46,7 @@ def test_a_launch_hands_the_run_to_ray(run, ray, settings):
     assert sent["entrypoint"] == settings.TRAINER_COMMAND
     environment = sent["runtime_env"]["env_vars"]
     assert environment["TOUCHSTONE_RUN_ID"] == str(run.id)
-    assert tokens.fits(environment["TOUCHSTONE_RUN_TOKEN"], fresh(run))
+    assert tokens.is_current_token(environment["TOUCHSTONE_RUN_TOKEN"], fresh(run))
     assert environment["TOUCHSTONE_REQUEST_ID"] == "abc123"
 
 

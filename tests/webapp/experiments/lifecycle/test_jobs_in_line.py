@@ -314,7 +314,7 @@ def test_the_line_shows_jobs_and_evaluations_and_names_none_of_others(launch, ev
     looked_at(evaluation)
     run = launch()
     Run.objects.filter(id=run.id).update(state="running", heartbeat_at=timezone.now(), eta_s=100)
-    waiting_line.tell()
+    waiting_line.update_waiting_reasons()
     found = as_researcher.get("/api/v1/runs/line").json()
     row = found["waiting"][0]
     assert (row["kind"], row["id"], row["evaluations"], row["priority"]) == ("job", None, [evaluation.pk], "normal")

@@ -100,7 +100,7 @@ def test_a_reason_says_for_about_how_long(launch):
     first, second, third = launch(name="alpha"), launch(), launch()
     says(first, 380)
     Run.objects.filter(state="queued").update(next_try_at=None)
-    waiting_line.tell()
+    waiting_line.update_waiting_reasons()
     told = "Waits for “alpha” of Policy from rubrics (about 6 min left): 1 may run at once (MAX_RUNNING_RUNS)"
     assert fresh(second).state_reason == f"{told}. Its turn comes in about 6 min"
     assert "turn comes" not in fresh(third).state_reason, "how long the second takes nobody knows"
@@ -112,7 +112,7 @@ def test_a_run_takes_no_longer_than_its_time_limit_lets_it(launch):
     begun = timezone.now() - timedelta(minutes=4)
     Run.objects.filter(pk=first.pk).update(time_limit=timedelta(minutes=10), begun_at=begun)
     Run.objects.filter(pk=second.pk).update(next_try_at=None, time_limit=timedelta(minutes=10))
-    waiting_line.tell()
+    waiting_line.update_waiting_reasons()
     assert "“alpha” of Policy from rubrics (about 6 min left)" in fresh(second).state_reason
     assert "Its turn comes in about 6 min" in fresh(second).state_reason
     now = timezone.now()
@@ -130,13 +130,13 @@ def test_a_place_of_runs_that_train_together_is_free_when_the_last_of_them_is_ov
     begun = timezone.now() - timedelta(minutes=4)
     Run.objects.filter(pk=limited.pk).update(time_limit=timedelta(minutes=10), begun_at=begun)
     Run.objects.filter(pk=waiting.pk).update(next_try_at=None)
-    waiting_line.tell()
+    waiting_line.update_waiting_reasons()
     assert "“alpha” of Policy from rubrics (about 3 hours left)" in fresh(waiting).state_reason
     Run.objects.filter(pk=guest.pk).update(time_limit=timedelta(minutes=14), begun_at=begun)
-    waiting_line.tell()
+    waiting_line.update_waiting_reasons()
     assert "(about 10 min left)" in fresh(waiting).state_reason
     Run.objects.filter(pk=guest.pk).update(eta_s=None)
-    waiting_line.tell()
+    waiting_line.update_waiting_reasons()
     assert "left)" not in fresh(waiting).state_reason, "nobody knows how long the guest takes"
 
 

@@ -58,7 +58,7 @@ def test_two_runs_that_are_too_large_together_do_not_start_together(needing, ray
     )
     assert "1 more is before it in the line" in reason(third), "nobody overtakes one that waits for more"
     set_row(first, state="running", eta_s=360, heartbeat_at=timezone.now())
-    waiting_line.tell()
+    waiting_line.update_waiting_reasons()
     assert reason(second).endswith(f"(run 1 {HERE} (about 6 min left) has 5 GB). Its turn comes in about 6 min")
     retried_runs.clear()
     set_row(first, state="finished")
@@ -84,7 +84,7 @@ def test_a_run_that_needs_more_than_there_is_starts_alone_and_is_never_refused(n
     assert states(first, large, after) == ["starting", "queued", "queued"]
     assert reason(large).startswith("Waits for memory: it is expected to need 20 GB of memory, the cluster has 8 GB")
     set_row(first, state="running", eta_s=600, heartbeat_at=timezone.now())
-    waiting_line.tell()
+    waiting_line.update_waiting_reasons()
     assert reason(large).endswith("Its turn comes in about 10 min"), (
         "its turn is known though it never fits beside others"
     )
@@ -180,7 +180,7 @@ def test_more_runs_ask_the_cache_no_more(needing, small, monkeypatch):  # noqa: 
 
     def questions() -> int:
         asked.clear()
-        waiting_line.tell()
+        waiting_line.update_waiting_reasons()
         return len(asked)
 
     needing(1)

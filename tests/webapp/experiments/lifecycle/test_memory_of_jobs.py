@@ -171,7 +171,7 @@ def test_jobs_that_read_texts_need_the_weights_and_a_pass(model, here):
     needed = forecasts.reading(QWEN)
     for kind in ("score", "logprobs", "judge"):
         found = WeightsJob(workspace_id=model.workspace_id, kind=kind, model=model, params={})
-        assert memory_needs.of(found) == needed
+        assert memory_needs.expected_memory(found) == needed
     assert QWEN.parameters * 4 < needed < QWEN.parameters * 4 * 1.2
     tiny = ModelShape.of(SMALL)
     assert forecasts.reading(tiny) > PROGRAM
@@ -182,7 +182,7 @@ def test_an_export_needs_what_its_run_needs(needing):  # noqa: F811
     row = WeightsJob(workspace_id=run.experiment.workspace_id, kind="export", params={"run": run.pk})
     assert KINDS["export"].memory(row) == 3 * GB
     row.params = {"run": run.pk + 1}
-    assert memory_needs.of(row) is None, "the run was deleted"
+    assert memory_needs.expected_memory(row) is None, "the run was deleted"
 
 
 def test_a_job_without_a_model_of_the_registry_has_what_the_newest_like_it_held(team, version):

@@ -71,7 +71,7 @@ def test_one_that_waits_is_paused_where_it_stands_and_no_worker_takes_it(run, ra
     resumed = lifecycle.resume(team.researcher, fresh(run))
     assert (resumed.state, resumed.attempt) == ("queued", 1), "no process has begun it"
     jobs.launch(run.id)
-    assert list(ray.jobs) == [f"run-{run.id}-1"] and tokens.fits(tokens.run_token(fresh(run)), fresh(run))
+    assert list(ray.jobs) == [f"run-{run.id}-1"] and tokens.is_current_token(tokens.run_token(fresh(run)), fresh(run))
 
 
 def test_one_that_waits_again_after_it_ran_keeps_the_number_of_that_attempt(live, run, ray, team):  # noqa: F811
@@ -146,7 +146,7 @@ def test_a_process_that_speaks_after_its_pause_must_end_and_is_nobody_an_hour_la
     assert live.post(live.metrics(4, **{"reward/mean": 1.0})).json()["command"] == "abandon"
     assert (fresh(run).state, fresh(run).step) == ("paused", 4)
     set_row(run, ended_at=ago(2 * 60 * MINUTES))
-    assert not tokens.fits(live.token, fresh(run))
+    assert not tokens.is_current_token(live.token, fresh(run))
 
 
 def test_what_a_process_waits_for_is_no_pause(live, run, team):  # noqa: F811
@@ -163,7 +163,7 @@ def test_it_counts_as_unfinished_and_takes_nothing(run, team):
     with pytest.raises(Conflict, match="Stop the run first"):
         lifecycle.delete(team.researcher, fresh(run))
     step = ChainStep(pk=1, after=fresh(run), state="waiting", kind="evaluation")
-    assert chains.why(step) == "run 1 is paused. It is launched once that is resumed and finishes"
+    assert chains.waiting_reason(step) == "run 1 is paused. It is launched once that is resumed and finishes"
 
 
 def test_every_state_is_a_draft_over_or_under_way():

@@ -77,7 +77,7 @@ def test_a_run_waits_for_processors_and_says_who_has_them_and_for_how_long(launc
         f"Waits for CPUs: it asks for 2 CPUs, the cluster has 2, and 0 are free (run 1 {HERE} has 2)"
     )
     set_row(first, state="running", eta_s=360, heartbeat_at=timezone.now())
-    waiting_line.tell()
+    waiting_line.update_waiting_reasons()
     assert reason(second).endswith(f"(run 1 {HERE} (about 6 min left) has 2). Its turn comes in about 6 min")
     assert "and 1 more is before it in the line" in reason(third), "nobody overtakes one that waits for more"
     retried_runs.clear()
@@ -163,7 +163,7 @@ def test_a_run_that_no_machine_can_hold_any_more_says_so_and_others_pass_it(laun
     for run in (wide, heavy, other):
         jobs.launch(run.id)
     assert states(wide, heavy, other) == ["queued", "queued", "starting"]
-    waiting_line.tell()
+    waiting_line.update_waiting_reasons()
     assert reason(wide) == (
         "Waits for CPUs: it asks for 6 CPUs, the cluster has 4. It starts once there are as many; others pass it"
     )

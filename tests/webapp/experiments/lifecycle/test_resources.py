@@ -302,10 +302,10 @@ def test_reasons_are_those_for_which_the_line_keeps_runs(launch, ray, gpus, team
     for run in (large, first, second, third):
         jobs.launch(run.id)
     assert len(ray.jobs) == 2
-    waiting_line.tell()
+    waiting_line.update_waiting_reasons()
     assert reason(third).startswith("Waits: 2 runs of this workspace may run at once")
     quotas.change(team.owner.user, team.workspace, quotas.Limits(running_runs=3))
-    waiting_line.tell()
+    waiting_line.update_waiting_reasons()
     assert reason(large) == (
         "Waits for GPUs: it asks for 4 GPUs, the cluster has 2. It starts once there are as many; others pass it"
     )
@@ -319,6 +319,6 @@ def test_what_a_run_asks_for_is_worked_out_once(launch, gpus, monkeypatch):
     gpus(1)
     launch(), launch()
     Run.objects.update(next_try_at=None)
-    waiting_line.tell()
+    waiting_line.update_waiting_reasons()
     monkeypatch.setattr(resources, "resolve", lambda *_: pytest.fail("resolved again"))
-    waiting_line.tell()
+    waiting_line.update_waiting_reasons()

@@ -31,7 +31,7 @@ def lose(run, ray, attempt):  # noqa: F811
 
 def test_the_waits_double_up_to_the_longest():
     now = timezone.now()
-    waits = [retries.moment(losses, now) for losses in range(8)]
+    waits = [retries.retry_time(losses, now) for losses in range(8)]
     assert waits[0] is None, "one loss says little"
     told = [(at - now).total_seconds() for at in waits[1:]]
     assert told == [30, 60, 120, 240, 480, 900, 900]
@@ -47,7 +47,7 @@ def test_each_try_says_when_it_comes_takes_no_place_and_stands_in_the_history(li
     found, now = fresh(run), timezone.now()
     assert (found.state, found.attempt, found.losses) == ("queued", 3, 2)
     assert timedelta(seconds=25) < found.not_before - now <= timedelta(seconds=30)
-    at = utc_times.words(found.not_before, now)
+    at = utc_times.utc_text(found.not_before, now)
     last = LogLine.objects.filter(run=run, level="warning").order_by("id").last()
     assert f"It continues by itself from its last checkpoint, not before {at} (2 of 3), as attempt 3." in last.message
     other = launch()

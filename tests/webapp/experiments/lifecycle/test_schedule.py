@@ -41,7 +41,7 @@ def test_until_then_it_says_so_takes_no_place_and_others_pass_it(launch, ray, se
     jobs.launch(first.id)
     assert (fresh(first).state, fresh(first).state_reason) == (
         "queued",
-        f"Waits until {utc_times.words(moment, timezone.now())}",
+        f"Waits until {utc_times.utc_text(moment, timezone.now())}",
     )
     jobs.launch(second.id)
     assert fresh(second).state == "starting"
@@ -96,7 +96,7 @@ def test_another_time_and_none(launch, ray, retried_runs, team, django_capture_o
     told = [entry.detail["not_before"] for entry in AuditEntry.objects.filter(action="run.not_before").order_by("id")]
     assert told == [moment.isoformat(), None], "the same twice is one entry"
     whys = [event.why for event in history.events(fresh(run))[0] if event.what == "Time to start changed"]
-    assert whys == ["lifted", f"not before {utc_times.words(moment, timezone.now())}"]
+    assert whys == ["lifted", f"not before {utc_times.utc_text(moment, timezone.now())}"]
 
 
 @pytest.mark.parametrize("hours", [-0.1, -9_000, 24 * 400])
@@ -212,4 +212,4 @@ def test_launched_and_forked_over_the_api(run, version, as_researcher):
     ],
 )
 def test_moments_in_words(moment, told):
-    assert utc_times.words(moment, EVENING - HOUR) == told
+    assert utc_times.utc_text(moment, EVENING - HOUR) == told

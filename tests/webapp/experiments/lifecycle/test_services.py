@@ -59,7 +59,7 @@ def test_a_launch_writes_one_queued_run_and_says_so(launch, team, monkeypatch):
     assert run.experiment.name == "Policy from rubrics"
     assert sent == [("workers.runs.launch", run.id)]
     assert actions(run) == ["run.launch"]
-    assert tokens.fits(tokens.run_token(run), run)
+    assert tokens.is_current_token(tokens.run_token(run), run)
     assert tokens.run_token(run) not in str(Run.objects.filter(id=run.id).values().get()), "only a hash is stored"
 
 
@@ -94,8 +94,8 @@ def test_a_queued_run_stops_at_once_and_can_be_resumed(run, team):
     old = tokens.run_token(run)
     resumed = lifecycle.resume(team.researcher, run)
     assert (resumed.state, resumed.attempt, resumed.ended_at) == ("queued", 2, None)
-    assert not tokens.fits(old, resumed)
-    assert tokens.fits(tokens.run_token(resumed), resumed)
+    assert not tokens.is_current_token(old, resumed)
+    assert tokens.is_current_token(tokens.run_token(resumed), resumed)
     assert actions(run) == ["run.launch", "run.stopped", "run.queued"]
 
 

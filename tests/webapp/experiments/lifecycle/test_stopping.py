@@ -40,7 +40,7 @@ def took(run, *seconds):
 def test_it_has_as_long_as_its_recent_steps_took(run, phase, steps, minutes):
     set_row(run, phase=phase)
     took(run, *steps)
-    assert stopping.grace(fresh(run)) == timedelta(minutes=minutes)
+    assert stopping.time_to_stop(fresh(run)) == timedelta(minutes=minutes)
 
 
 def test_a_long_step_has_its_time_and_its_checkpoint_is_kept(live, run, ray, team):  # noqa: F811

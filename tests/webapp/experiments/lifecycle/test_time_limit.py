@@ -139,7 +139,7 @@ def test_a_logged_run_has_no_limit_and_tells_no_time(run, team, as_researcher):
 
 @pytest.mark.parametrize(("hours", "words"), [(1, "1 h"), (1.5, "1 h 30 min"), (0.25, "15 min")])
 def test_limits_are_told_in_hours_and_minutes(hours, words):
-    assert time_limit.words(timedelta(hours=hours)) == words
+    assert time_limit.limit_text(timedelta(hours=hours)) == words
 
 
 def test_by_the_page_and_the_api(run, as_researcher, as_annotator, as_outsider):

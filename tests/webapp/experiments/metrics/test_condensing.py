@@ -210,7 +210,7 @@ def test_who_condenses_waits_for_who_writes(run, monkeypatch):
 @pytest.mark.django_db(transaction=True)
 def test_one_worker_at_a_time_condenses_a_run(run):
     fill(run, steps=levels.ROW)
-    with locks.alone(locks.Work.LEVELS, run.pk) as ours:
+    with locks.exclusive(locks.Work.LEVELS, run.pk) as ours:
         assert ours
         thread = threading.Thread(target=lambda: (condensing.condense(run.pk), connection.close()))
         thread.start()

@@ -277,7 +277,7 @@ def test_a_forked_run_owns_the_checkpoint_that_it_goes_on_from(launch, run, trai
     other = launch()
     Run.objects.filter(id=other.id).update(forked_from=run, start_step=2, state="starting")
     other, source = fresh(other), Artifact.objects.get(run=run)
-    starting_points.hold(source)
+    starting_points.keep_checkpoint(source)
     sent = len(bucket.asked)
     starting_points.adopt(source, other)
     assert len(bucket.asked) == sent, "no request of a person waits for a copy"
@@ -292,7 +292,7 @@ def test_a_forked_run_owns_the_checkpoint_that_it_goes_on_from(launch, run, trai
     storing.prune(run.id)
     assert "checkpoints/step-000002" not in storing.checkpoints(run)
     with pytest.raises(Conflict, match="replaced by a newer one"):
-        starting_points.hold(source)
+        starting_points.keep_checkpoint(source)
     storing.remove(run.id)
     node_of(other, tmp_path / "n").fetch("checkpoints/step-000002", tmp_path / "got")
     assert (tmp_path / "got/policy").read_bytes() == b"weights"

@@ -55,12 +55,12 @@ def test_without_any_data_it_says_what_to_do(as_researcher):
 def test_the_pace_is_the_median_of_the_newest_runs_of_the_workspace(team, launch):
     for step_s in (2.0, 4.0, 90.0):
         timed(launch(), step_s, step_s, 500.0)
-    pace = gallery.paces(team.workspace.id)["policy"]
+    pace = gallery.pace_by_recipe(team.workspace.id)["policy"]
     assert (pace.step_s, pace.runs, pace.total_s(10)) == (4.0, 3, 40.0)
     for _ in range(gallery.RUNS_TIMED):
         timed(launch(), 7.0)
-    assert gallery.paces(team.workspace.id)["policy"].step_s == 7.0, "older runs do not count"
-    assert gallery.paces(team.outsider.workspace_id) == {}
+    assert gallery.pace_by_recipe(team.workspace.id)["policy"].step_s == 7.0, "older runs do not count"
+    assert gallery.pace_by_recipe(team.outsider.workspace_id) == {}
 
 
 def test_a_large_version_is_counted_by_a_worker_while_the_page_stands(team, as_researcher, monkeypatch):

@@ -197,7 +197,7 @@ def test_a_run_that_is_gone_is_no_fault(run):
 @pytest.mark.django_db(transaction=True)
 def test_one_worker_at_a_time_indexes(run):
     put(run, 0, 5)
-    with locks.alone(locks.Work.WORDS, 0) as ours:
+    with locks.exclusive(locks.Work.WORDS, 0) as ours:
         assert ours
         thread = threading.Thread(target=lambda: (indexing.index_due(), connection.close()))
         thread.start()

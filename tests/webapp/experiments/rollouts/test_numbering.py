@@ -18,7 +18,7 @@ SCRIPTS = {
 
 def one_by_one(texts):
     return blocks.distinct(
-        blocks.hits(search_words.numbers(search_words.of(search_words.fold(text))) for _, text in texts)
+        blocks.hits(search_words.numbers(search_words.words_of(search_words.fold(text))) for _, text in texts)
     )
 
 

@@ -65,7 +65,7 @@ def test_values_are_laid_at_their_places_and_nothing_else_moves():
         "off": None,
     }
     values = {"optim.lr": 3.0, "rewards.1.weight": 5, "steps": 9, "off.x": 1}
-    assert space.laid(config, values) == {
+    assert space.with_values(config, values) == {
         "steps": 9,
         "optim": {"lr": 3.0, "b": 2},
         "rewards": [{"weight": 1}, {"weight": 5}],

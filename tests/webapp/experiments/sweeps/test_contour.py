@@ -12,7 +12,7 @@ from .conftest import finish, runs
 
 RATE = SweepAxis("optim.lr", low=1e-4, high=1e-2, scale="log")
 RANK = SweepAxis("model.lora.rank", values=(4, 8, 16))
-SIDES = contour.sides([RATE, RANK])
+SIDES = contour.numeric_axes([RATE, RANK])
 
 
 def trials(*told):
@@ -27,7 +27,7 @@ def test_only_keys_with_several_numbers_are_sides():
         SweepAxis("b", values=("x", "y")),
         SweepAxis("c", values=(1,)),
     ]
-    found = contour.sides([*axes, SweepAxis("d", values=(1e-4, 1e-3)), SweepAxis("e", values=(None, 2, 3))])
+    found = contour.numeric_axes([*axes, SweepAxis("d", values=(1e-4, 1e-3)), SweepAxis("e", values=(None, 2, 3))])
     assert list(found) == ["optim.lr", "model.lora.rank", "d"]
     assert [found[path].log for path in found] == [True, False, True]
     assert found["optim.lr"].share(1e-3) == pytest.approx(0.5) and found["optim.lr"].at(0.5) == pytest.approx(1e-3)
@@ -35,7 +35,7 @@ def test_only_keys_with_several_numbers_are_sides():
 
 def test_a_plane_is_met_exactly_and_nothing_lies_outside_of_the_places():
     x, y = SIDES.values()
-    made = contour.of(x, y, trials((1e-4, 4, 0.0), (1e-2, 4, 1.0), (1e-4, 16, 2.0), (1e-3, 8, 0.5 + 2 / 3)))
+    made = contour.make_contour(x, y, trials((1e-4, 4, 0.0), (1e-2, 4, 1.0), (1e-4, 16, 2.0), (1e-3, 8, 0.5 + 2 / 3)))
     assert made.undefined == "" and len(made.surface) == contour.UP and len(made.surface[0]) == contour.ACROSS
     for row, values in enumerate(made.surface):
         for at, value in enumerate(values):
@@ -48,21 +48,21 @@ def test_a_plane_is_met_exactly_and_nothing_lies_outside_of_the_places():
 
 def test_places_are_means_of_their_trials():
     x, y = SIDES.values()
-    made = contour.of(x, y, trials((1e-3, 8, 0.2), (1e-3, 8, 0.6), (1e-4, 4, 0.1)))
+    made = contour.make_contour(x, y, trials((1e-3, 8, 0.2), (1e-3, 8, 0.6), (1e-4, 4, 0.1)))
     assert [(each.value, each.trials) for each in made.places] == [(0.1, (3,)), (pytest.approx(0.4), (1, 2))]
     assert made.surface == [] and "needs 4 trials" in made.undefined and made.undefined.endswith("there are 3.")
 
 
 def test_places_on_one_line_have_nothing_between_them():
     x, y = SIDES.values()
-    made = contour.of(x, y, trials(*((1e-3, rank, 0.1) for rank in (4, 8, 16, 8))))
+    made = contour.make_contour(x, y, trials(*((1e-3, rank, 0.1) for rank in (4, 8, 16, 8))))
     assert made.surface == [] and "one line" in made.undefined
 
 
 def test_the_picture_has_a_band_for_each_step_and_ranks_the_best():
     x, y = SIDES.values()
     corners = [(lr, rank, math.log10(lr) + rank) for lr in (1e-4, 1e-2) for rank in (4, 16)]
-    drawn = contour_picture.drawn(contour.of(x, y, trials(*corners)), higher=False)
+    drawn = contour_picture.drawn(contour.make_contour(x, y, trials(*corners)), higher=False)
     assert [band.number for band in drawn.bands] == [5, 4, 3, 2, 1, 0]
     covered = sum(
         (float(right) - float(left)) * (float(bottom) - float(top))
@@ -71,7 +71,7 @@ def test_the_picture_has_a_band_for_each_step_and_ranks_the_best():
     )
     assert covered == pytest.approx((drawn.right - drawn.left) * (drawn.bottom - drawn.top), rel=1e-2)
     assert drawn.dots[-1].rank == 1 and drawn.dots[-1].title.startswith("0 at optim.lr 0.0001, model.lora.rank 4")
-    flat = contour_picture.drawn(contour.of(x, y, trials(*((a, b, 1.0) for a, b, _ in corners))), higher=True)
+    flat = contour_picture.drawn(contour.make_contour(x, y, trials(*((a, b, 1.0) for a, b, _ in corners))), higher=True)
     assert [band.number for band in flat.bands] == [0]
 
 

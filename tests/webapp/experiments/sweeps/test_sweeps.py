@@ -332,9 +332,9 @@ def test_every_choice_can_be_made_again_from_the_rows(team, sweep):
     trials = list(row.trials.order_by("number"))
     assert len(trials) == 6 and [each.asked for each in trials] == [0, 0, 1, 2, 3, 4]
     for each in trials:
-        again = rounds.asked(row, each.number, each.asked, trials)
+        again = rounds.outcomes_known_at(row, each.number, each.asked, trials)
         assert choosing.chosen(row.method, again) == each.values
-    sixth = rounds.asked(row, 6, trials[5].asked, trials)
+    sixth = rounds.outcomes_known_at(row, 6, trials[5].asked, trials)
     assert [known.state for known in sixth.known] == ["finished"] * 4 + ["running"]
 
 

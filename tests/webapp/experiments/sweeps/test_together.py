@@ -72,7 +72,7 @@ def test_all_start_as_one_job_with_one_place_and_a_token_each(started, ray):
     assert environment["TOUCHSTONE_RUN_ID"] == str(host.id)
     carried = json.loads(environment[CARRIES])
     assert carried.keys() == {str(each.id) for each in guests}
-    assert all(tokens.fits(carried[str(each.id)], each) for each in guests)
+    assert all(tokens.is_current_token(carried[str(each.id)], each) for each in guests)
     assert len(claimants.placed()) == 1 and line_order.Shares(line_order.Free()).places == 1
     assert resources.taken_resources() == resources.requested_resources(host)
 

@@ -109,7 +109,7 @@ def test_what_is_known_elsewhere_or_no_whole_writer_is_not_tried(more, gemma, te
 def test_what_was_trained_from_a_model_has_its_trial(gemma, team):
     base = gemma(team.workspace, facts={"model_type": "phi", "trial": REFUSED})
     tuned = gemma(team.workspace, name="tuned", facts={"model_type": "phi"}, base=base, source="run")
-    assert outcomes.untrainable(tuned) == REFUSED["reason"] and "cannot be trained" in outcomes.words(tuned)
+    assert outcomes.untrainable(tuned) == REFUSED["reason"] and "cannot be trained" in outcomes.outcome_text(tuned)
 
 
 def test_a_refused_model_is_refused_at_its_field(launch, model):  # noqa: F811
@@ -211,7 +211,7 @@ def test_one_model_is_tried_at_a_time(gemma, team, settings, monkeypatch):
     row, took = gemma(team.workspace), []
 
     def other() -> None:
-        with locks.alone(locks.Work.MODEL_TRIAL, 0) as ours:
+        with locks.exclusive(locks.Work.MODEL_TRIAL, 0) as ours:
             took.append(ours)
             held.set()
             go.wait(30)

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from webapp.backups import drill
-from webapp.backups.addresses import where
+from webapp.backups.addresses import absolute_address
 from webapp.backups.models import Origin
 from webapp.core.problems import Problem
 
@@ -18,7 +18,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
             "folder",
-            type=where,
+            type=absolute_address,
             nargs="?",
             default=settings.BACKUP_FOLDER,
             help="a folder or a bucket; default: BACKUP_FOLDER",

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from webapp.backups import manifest, restoring
-from webapp.backups.addresses import where
+from webapp.backups.addresses import absolute_address
 from webapp.backups.creation import mark_of
 from webapp.backups.store import ENDING, open_store, passphrase_of
 from webapp.core.problems import Problem
@@ -20,7 +20,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
             "backup",
-            type=where,
+            type=absolute_address,
             help=f"a folder or bucket of backups (the newest is restored), or one backup in it: NAME{ENDING}",
         )
         parser.add_argument("--into", type=Path, required=True, help="the new TOUCHSTONE_VAR: an empty folder")

@@ -39,7 +39,7 @@ def run(context: Context) -> RecipeOutcome:
     names = sampled.names_of(context, writers)
     prompts = sampled.prompts(context)
     found = dict(zip(names, context.written(writers, prompts), strict=True))
-    answered, unanswered = sampled.parted(names, writers, found, prompts)
+    answered, unanswered = sampled.split_responses(names, writers, found, prompts)
     policy.decide(context, answered)
     report = policy.report(
         context, names, answered, {}, dict.fromkeys(names, "only a run has the weights from before training")

@@ -34,7 +34,7 @@ def run(context: Context) -> RecipeOutcome:
     names = sampled.names_of(context, config.writers)
     prompts = sampled.prompts(context)
     found = dict(zip(names, context.written(config.writers, prompts), strict=True))
-    answered, unanswered = sampled.parted(names, config.writers, found, prompts)
+    answered, unanswered = sampled.split_responses(names, config.writers, found, prompts)
     policy.decide(context, answered)
     by_model = {name: [each for each in answered if each.model == name] for name in names}
     keys = [example.key for example in prompts]

@@ -77,7 +77,7 @@ def response_id(writer: Writer, sample: int) -> str:
     return f"m{writer.model}-{sample}" if writer.endpoint is None else f"e{writer.endpoint}-{sample}"
 
 
-def parted(
+def split_responses(
     names: list[str], writers: list[Writer], found: dict[str, list[WrittenText]], prompts: Sequence[Example]
 ) -> tuple[list[ScoredAnswer], list[FoundCase]]:
     """The responses, and cases for missing ones. Raises NothingToScore for a model that has answered nothing."""

@@ -16,7 +16,7 @@ EXECUTION = "execution failure"
 AGAINST = "against its own checks"
 
 
-def leanings(answers: Iterable[JudgedQuestion], criteria: dict[str, tuple[Criterion, ...]]) -> dict[str, int]:
+def favoured_responses(answers: Iterable[JudgedQuestion], criteria: dict[str, tuple[Criterion, ...]]) -> dict[str, int]:
     """Pair -> which response the judge's own checks of the criteria favour, by points: -1 A, 0 neither, 1 B.
 
     With both orders, by the mean of the two. A pair is left out if the judge skipped a criterion.

@@ -107,7 +107,7 @@ def _condition(context: Context, version: int, name: str, seen: Sequence[SeenPai
     found = {key[0]: verdict for key, verdict in pair_verdicts(answers).items()}
     ids = ids_by_example(answers)
     if name == HUMAN:
-        leaning = faults.leanings(answers, {each.pair.key: each.human for each in seen})
+        leaning = faults.favoured_responses(answers, {each.pair.key: each.human for each in seen})
         for each in seen:
             each.leaning = leaning.get(each.pair.key)
     for each in seen:

@@ -63,7 +63,7 @@ def work() -> None:
     for pk in Artifact.objects.filter(erase_due=True).values_list("pk", flat=True)[:PIECE]:
         _erase(pk)
     for row in CheckpointRule.objects.filter(on=True, next_at__lte=timezone.now()).order_by("next_at"):
-        with locks.alone(locks.Work.CHECKPOINTS, row.pk) as ours:
+        with locks.exclusive(locks.Work.CHECKPOINTS, row.pk) as ours:
             if ours:
                 _piece(row)
 

@@ -19,7 +19,7 @@ class Command(BaseCommand):
         user = User.objects.filter(email=options["email"].strip().lower()).first()
         if user is None:
             raise CommandError(f"There is no account {options['email']}.")
-        if second_factor.forget(user):
+        if second_factor.remove_second_factors(user):
             self.stdout.write(f"{user.email} has no second factor any more.")
         else:
             self.stdout.write(f"{user.email} had no second factor.")
