@@ -4,7 +4,7 @@ The schedule of a step at 4,096 prompts (which prompts come next, how many respo
 CPU seconds, beside sampling that step's responses with a random model of two layers. Any real model takes longer, and
 updates come on top, so the share is an upper bound; the aim is at most 1%. K-center picks a tenth of 100,000 embeddings, and near
 duplicates are looked for among them: CPU time, and the most memory beside the embeddings. The states of orders, pass rates and
-phases go through JSON after each of some steps, and the steps after that are compared with those of a run that goes on.
+phases go through JSON after each of some steps, and the steps after that are compared with those of a run that continues.
 
 Each line is printed when it is known, with its wall time, so that an interrupted command has printed what it had.
 """

@@ -4,7 +4,7 @@ A start is two steps as a run makes them: sample `--tokens` tokens, check (`trai
 again, check again. Healthy starts must all pass. In the others one thing is wrong from the first token on, and the step at which it is
 caught is counted. Faults are tried with the learning rate and with none, where updates change nothing. The tiny model is made here;
 `--model DIR` takes another one, and `--like DIR` one of random weights in the shape of the one in DIR. With `--keep FILE` an interrupted
-measurement goes on later: each start is written there when it ends, and is not made again.
+measurement continues later: each start is written there when it ends, and is not made again.
 
 A fault that shows only in what an update changes (`a push that does not arrive`) cannot show at learning rate 0, and is not
 tried there. In bfloat16 a small update of merged adapters is lost with and without the fault: the check then warns, and
@@ -87,7 +87,7 @@ def another_temperature(start: EngineStart) -> None:
 
 
 def stale_adapter(start: EngineStart) -> None:
-    """The learner goes on from adapters that were trained already; the sampler still has the model below them."""
+    """The learner continues from adapters that were trained already; the sampler still has the model below them."""
     draw = torch.Generator().manual_seed(7)
     with torch.no_grad():
         for name, parameter in start.learner.parameters.items():
@@ -113,7 +113,7 @@ def end_that_is_dropped(start: EngineStart) -> None:
 
 
 def end_that_is_passed(start: EngineStart) -> None:
-    """The sampler goes on after the end."""
+    """The sampler continues after the end."""
     start.sampler._stop_ids = frozenset()
 
 

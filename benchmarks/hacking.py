@@ -2,7 +2,7 @@
 benchmarks.hacking`.
 
 The policies are scripted, not trained: each answers prompts about a topic with some of the four words that a good answer has,
-and with more of them as the run goes on. From a step that the seed decides, a growing share of its responses also show what
+and with more of them as the run continues. From a step that the seed decides, a growing share of its responses also show what
 a biased judge pays for: padding (`length`), a compliment (`flattery`), three made-up words (`magic phrase`), or a claim to
 have met the criteria (`claims`). So the onset is known by construction. The judge gives the share of good words, noise and
 its bonus; a second judge, without the bias and with its own noise, is measured beside it (the panel) or is absent.

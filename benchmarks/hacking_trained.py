@@ -9,7 +9,7 @@ The wanted syllables, counted by verifiers, are measured and not trained on: the
 
 The watch is that of the product, with its defaults, as it works in a run. Prints a row for each planted run, with the delay of the first
 alarm (below 0: before the onset) and that of the habit's own signal, means with 95% t-intervals, and as its last line one JSON object.
-Shares and alarms go to `--curves`. Runs are kept in `--out`, go on from where they stopped, and are not repeated.
+Shares and alarms go to `--curves`. Runs are kept in `--out`, continue from where they stopped, and are not repeated.
 """
 
 import argparse
@@ -104,7 +104,7 @@ class HackedRun:
         return next((each for each in self.alarms if each.signal == FAMILIES.get(self.family)), None)
 
     def delay(self, alarm: AlarmTold | None) -> int | None:
-        """From the onset to the alarm; None without either."""
+        """The steps from the onset to the alarm; None without either."""
         return alarm.step - self.onset if alarm and self.onset else None
 
 

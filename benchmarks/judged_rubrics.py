@@ -151,7 +151,7 @@ def rollouts(events: Path) -> Iterator[tuple[int, Rollout]]:
 
 
 def compared(rollout: Rollout, row: Example) -> tuple[list[bool | None], list[bool | None], float | None]:
-    """For a response: the verifiers' verdict on each criterion, the judge's verdicts, and the true score."""
+    """The verdicts on a response: the verifiers' verdict on each criterion, the judge's verdicts, and the true score."""
     truth = score_rubric(truth_of(row), rollout["response"])
     said = [each["verdict"]["met"] for each in rollout["criteria"]]
     return [verdict.met for verdict in truth.verdicts], said or [None] * len(truth.verdicts), truth.score

@@ -32,7 +32,7 @@ def memory(pid: int) -> int:
 
 
 def memory_of_copies(pid: int) -> int:
-    """As `memory`, for processes that are copies of one another: a page that several of them hold counts once. Slower."""
+    """Like `memory`, for processes that are copies of one another: a page that several of them hold counts once. Slower."""
     return sum(_share(process) for process in _tree(pid))
 
 

@@ -56,7 +56,7 @@ class TakenExamples:
 def take(
     name: str, shared: Path, seed: int, pairs: int, heldout: int, fits: Callable[[Example], bool]
 ) -> TakenExamples:
-    """At most so many pairs on either side, among those that `fits` accepts."""
+    """Takes at most `pairs` and `heldout` pairs, among those that `fits` accepts."""
     found, left_out = SETS[name].read(shared)
     draw = random.Random(0)  # noqa: S311 - the folds are the same for every seed
     groups = sorted({example.group for example in found})

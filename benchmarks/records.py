@@ -70,7 +70,7 @@ def step(prompts: int, group: int, tokens: int, vocabulary: int) -> tuple[list[T
 
 
 def measured(tell: Callable[[RunMonitor], None], rounds: int) -> tuple[float, float]:
-    """CPU seconds a round: of this thread until it may go on, and of the process until all is written."""
+    """CPU seconds a round: of this thread until it may continue, and of the process until all is written."""
     own = whole = 0.0
     with tempfile.TemporaryDirectory() as folder:
         monitor = RunMonitor(Spool(Path(folder) / "events.jsonl"))

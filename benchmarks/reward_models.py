@@ -6,7 +6,7 @@ an adapter; the product's own code merges it and scores the held-out pairs. The 
 length, a linear model of sentence embeddings of the same training pairs, and one person against the majority of the others.
 
 Intervals are 95%, from a bootstrap over the groups by which pairs are held out: pairs on one question are not independent
-evidence. Each part that is done is a line of `--into`, so a stopped measurement goes on from there.
+evidence. Each part that is done is a line of `--into`, so a stopped measurement continues from there.
 """
 
 import argparse

@@ -338,7 +338,7 @@ def _pool() -> list[str]:
 
 
 def _content(draw: random.Random) -> dict[str, Any]:
-    """In the order in which its marks are filled in."""
+    """The content of a rollout, drawn in the order in which its marks are filled in."""
     said = _words(draw, 90)
     response = " ".join(said)
     verdict = {

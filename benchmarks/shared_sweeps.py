@@ -257,7 +257,7 @@ def same(alone: Sequence[Took], together: Took) -> str:
 
 
 class Halving:
-    """Stops the weaker half of the runs when all that go on have the first, second and fourth value."""
+    """Stops the weaker half of the runs when all that continue have the first, second and fourth value."""
 
     def __init__(self, recipe: str, every: int, folders: Sequence[Path]) -> None:
         self._key, self._higher = DECIDES[recipe]

@@ -19,7 +19,7 @@ Update = dict[str, float]
 
 
 class TurnWaiting:
-    """In the process of a side: waits for its turn before each update and reports the cost of the update.
+    """Runs in the process of a side: waits for its turn before each update and reports the cost of the update.
 
     Other output of the process goes to the standard error.
     """

@@ -262,7 +262,7 @@ def _takes(pythons: str, full: str) -> bool:
 
 @cache
 def _allows(line: str, version: str) -> bool:
-    """By the line: a requirement takes longer to hash than to compare with a version."""
+    """Decides by the text of the line: a requirement takes longer to hash than to compare with a version."""
     return _requirement(line).specifier.contains(version, prereleases=True)
 
 

@@ -13,7 +13,7 @@ from trainer.objectives.calculator import calculate
 
 TARGET = Path(__file__).resolve().parent.parent / "trainer" / "config" / "objectives" / "worked.json"
 # three responses to one prompt: one whose first token has run ahead of the clip, a bad one, and a short one that the
-# sampler found far likelier than the trainer did
+# sampler found far more likely than the trainer did
 TOKENS = {
     "logp": [[-0.7, -1.6], [-1.1, -0.4], [-2.0]],
     "logp_old": [[-1.0, -1.5], [-1.2, -0.4], [-1.9]],

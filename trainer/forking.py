@@ -63,7 +63,7 @@ def _awaited(processes: Sequence[BaseProcess]) -> int:
     while alive:
         wait([process.sentinel for process in alive])
         ended = [process for process in alive if process.exitcode is not None]
-        # not asked again: one that ends in this moment would be in neither list, and the others would go on for ever
+        # not asked again: one that ends in this moment would be in neither list, and the others would continue for ever
         alive = [process for process in alive if process not in ended]
         for process in ended:
             if (process.exitcode or 0) < 0 and alive:

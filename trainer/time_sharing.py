@@ -48,7 +48,7 @@ class TurnTaking:
 
     @contextmanager
     def away(self, run: int) -> Iterator[None]:
-        """Meanwhile the run computes nothing, and others may."""
+        """While the block runs, the run computes nothing, and others may."""
         self._leave()
         try:
             yield
@@ -99,7 +99,7 @@ def step_over() -> None:
 
 @contextmanager
 def others_may_compute() -> Iterator[None]:
-    """Meanwhile this run waits for something outside this process, and others may compute."""
+    """While the block runs, this run waits for something outside this process, and others may compute."""
     mine = _mine.get()
     if mine is None:
         yield

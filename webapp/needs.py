@@ -54,7 +54,7 @@ class AttentionItem:
 @dataclass(frozen=True)
 class Needs:
     now: list[AttentionItem]
-    """The most urgent first."""
+    """Items that need attention, the most urgent first."""
     news: list[AttentionItem]
     """Work that ended well since yesterday."""
     waiting: list[AttentionItem] = field(default_factory=list)
@@ -168,7 +168,7 @@ def _reason(row: Any) -> str:
 
 
 def _refused_steps(rows: QuerySet[ChainStep]) -> list[AttentionItem]:
-    """The newest first."""
+    """Items of refused steps, the newest first."""
     return [
         AttentionItem(
             "bad",

@@ -73,7 +73,7 @@ def _projects(workspace_id: int, words: list[str]) -> list[dict[str, str]]:
 
 
 def _work(membership: Membership, words: list[str]) -> list[dict[str, str]]:
-    """For annotators: the workbench of each project they take part in."""
+    """The workbench of each project in which an annotator takes part."""
     found = [each.project for each in inbox.projects_with_work(membership)]
     named = [row for row in found if all(word.lower() in row.name.lower() for word in words)]
     return [_item("project", row.name, "annotate", reverse("project_work", args=[row.pk])) for row in named]

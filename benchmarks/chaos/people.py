@@ -1,4 +1,4 @@
-"""Scripted people who annotate over the API: what was acknowledged to them is in the ledger before they go on."""
+"""Scripted people who annotate over the API: what was acknowledged to them is in the ledger before they continue."""
 
 import random
 import threading

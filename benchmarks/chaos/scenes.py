@@ -129,7 +129,7 @@ def _small_disk() -> SceneStart:
 
 @contextmanager
 def _filled(path: Path) -> Iterator[None]:
-    """Meanwhile not a byte is left on the disk of `path`."""
+    """Leaves no byte free on the disk of `path` while the block runs."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT)
     try:
         for size in (1 << 20, 1 << 12, 1):

@@ -1,4 +1,4 @@
-"""(e) A run that is killed goes on from its last checkpoint and ends with the same numbers as the undisturbed run."""
+"""(e) A run that is killed continues from its last checkpoint and ends with the same numbers as the undisturbed run."""
 
 import json
 import multiprocessing

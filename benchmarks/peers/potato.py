@@ -45,7 +45,7 @@ def measure(people: int, seconds: float) -> Load:
 
 
 async def enter(client: httpx.AsyncClient, number: int) -> Step:
-    """The requests of the page between two tasks: it saves the answer, says that it goes on, and then loads itself again."""
+    """The requests of the page between two tasks: it saves the answer, says that it continues, and then loads itself again."""
     await client.post("/auth", data={"email": f"person{number}", "pass": "x", "action": "login"})
     shown = shown_on(await client.get("/annotate"))
 

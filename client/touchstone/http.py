@@ -246,7 +246,7 @@ class Connection:
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
-    """Without the values that are not sent."""
+    """The values without those that are not sent."""
     return {name: value for name, value in values.items() if value is not None}
 
 

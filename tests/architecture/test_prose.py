@@ -37,6 +37,12 @@ PATTERNS = {
     "names a chapter that is not in this repository": r"\bMETHODS \d",
     "anew, afresh: say again": r"\b(?:anew|afresh)\b",
     "begins with a question word: say what the thing is or does": QUESTION,
+    "refers to the docstring above: name the thing, or say `like`": r"\AThe same(?=[.,;:]| (?:for|with|without|in|as|from|by|of|but|if)\b)",
+    "begins with meanwhile: say `while the block runs`": r"\AMeanwhile\b",
+    "begins with `as`: say `like`": r"\AAs `",
+    "has no subject: name the things and their order": r"\A(?:The (?:newest|oldest|most urgent) first|By name|In their order)\b",
+    "goes on: say continues": r"\b(?:go|goes|went|going) on\b(?! to\b)",
+    "likelier, surer: say more likely, more certain": r"\b(?:likelier|likeliest|surer)\b",
 }
 MOST = {
     "begins with a pronoun: name the thing": 0,
@@ -47,6 +53,12 @@ MOST = {
     "names a chapter that is not in this repository": 0,
     "anew, afresh: say again": 0,
     "begins with a question word: say what the thing is or does": 0,
+    "refers to the docstring above: name the thing, or say `like`": 0,
+    "begins with meanwhile: say `while the block runs`": 0,
+    "begins with `as`: say `like`": 0,
+    "has no subject: name the things and their order": 0,
+    "goes on: say continues": 1,  # in a file of vLLM's, whose tests need vLLM itself
+    "likelier, surer: say more likely, more certain": 0,
 }
 
 SPOKEN = ("webapp", "workers", "trainer", "client", "templates")

@@ -35,7 +35,7 @@ class Elsewhere(Protocol):
 
     def write(self, place: CheckpointPlace, step: int) -> list[File]:
         """Write the kept copies or, without `keep`, the present values; may be repeated after an error. After `keep` another thread
-        may call this while training goes on. Raises OSError.
+        may call this while training continues. Raises OSError.
         """
         ...
 
@@ -56,7 +56,7 @@ class Checkpoint:
 
     @property
     def bytes(self) -> int:
-        """The number of bytes that a process must copy before training may go on while the checkpoint is written."""
+        """The number of bytes that a process must copy before training may continue while the checkpoint is written."""
         own = sum(tensor.nbytes for tensors in self.tensors.values() for tensor in tensors.values())
         return own + sum(held.bytes for held in self.elsewhere)
 

@@ -24,7 +24,7 @@ from .tasks import TASKS
 
 
 def main(arguments: list[str]) -> int:
-    """Runs every arm with every seed, then compares. If the command was killed, the same command goes on from there.
+    """Runs every arm with every seed, then compares. If the command was killed, the same command continues from there.
 
     Exit status 0: there is a verdict; 1: some runs have no result; 2: nothing could be run.
     """

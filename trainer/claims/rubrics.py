@@ -1,7 +1,7 @@
 """Topics with pairs of answers: a task on which a model of two layers can learn to write rubrics.
 
 A prompt is a topic and a number, such as `fox 42`. There are two kinds of words: some can be checked in an answer, the others say
-nothing about it. A topic wants four words that can be checked. Each is likelier in the answer that people prefer than in the other;
+nothing about it. A topic wants four words that can be checked. Each is more likely in the answer that people prefer than in the other;
 every other word is equally likely in both. So a rubric is a list of words, and the best one for a topic lists the four that it wants.
 No text says which words these are: they show in the pairs. Held-out pairs have the topics of training and other answers.
 

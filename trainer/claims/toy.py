@@ -72,12 +72,12 @@ def graded(seed: int = 5) -> list[Example]:
 
 
 def near(seed: int = 5) -> list[Example]:
-    """As `graded`, with hard topics that the untrained model passes a few times in a hundred (NEAR)."""
+    """Like `graded`, with hard topics that the untrained model passes a few times in a hundred (NEAR)."""
     return _passing(zip(TOPICS, NEAR, strict=True), seed)
 
 
 def halves(seed: int = 5) -> list[Example]:
-    """As `graded`, with topics that each ask for one syllable: four in the domain `first`, with the ranks 2, 4, 6 and 8, and four in
+    """Like `graded`, with topics that each ask for one syllable: four in the domain `first`, with the ranks 2, 4, 6 and 8, and four in
     `second`, with the ranks 3, 5, 7 and 9. An answer has room for four syllables: for all of one domain, not of both.
     """
     grades = [(HALVES[place % 2], (place + 2,)) for place in range(len(TOPICS))]
@@ -85,7 +85,7 @@ def halves(seed: int = 5) -> list[Example]:
 
 
 def tailed(seed: int = 5) -> list[Example]:
-    """As `graded`, with answers of two lengths (TAILS), which are the domains: a quarter of the prompts is `long`. An answer of the
+    """Like `graded`, with answers of two lengths (TAILS), which are the domains: a quarter of the prompts is `long`. An answer of the
     other length gets a point less.
     """
     rows = _passing(zip(TOPICS, TAILS, strict=True), seed, TAIL_SAID)
@@ -155,7 +155,7 @@ def make_model(directory: Path, progress: Progress = silent, seed: int = 0) -> b
 
 
 def make_wordy(directory: Path, progress: Progress = silent, seed: int = 0) -> bool:
-    """As `make_model`, with answers of 2 to 8 syllables, equally often of each length: one or two syllables are wanted, so most are
+    """Like `make_model`, with answers of 2 to 8 syllables, equally often of each length: one or two syllables are wanted, so most are
     useless.
     """
     chooser = random.Random(seed)  # noqa: S311 - as above
@@ -163,7 +163,7 @@ def make_wordy(directory: Path, progress: Progress = silent, seed: int = 0) -> b
 
 
 def make_tailed(directory: Path, progress: Progress = silent, seed: int = 0) -> bool:
-    """As `make_model`, with answers of the length that TAILS has for their topic."""
+    """Like `make_model`, with answers of the length that TAILS has for their topic."""
     lengths = {topic: TAIL_SAID[level] for topic, (level, _) in zip(TOPICS, TAILS, strict=True)}
     return teach(directory, Course(_lessons(random.Random(seed), lengths=lengths)), progress, seed)  # noqa: S311 - as above
 

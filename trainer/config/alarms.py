@@ -34,7 +34,7 @@ _FLAT_REASONS = {
 
 @dataclass(frozen=True)
 class Sign:
-    """`title` stands in lists; `shows` goes on after "... of the responses"; `look` says what to look for in them, or what to do. `page`
+    """`title` stands in lists; `shows` continues after "... of the responses"; `look` says what to look for in them, or what to do. `page`
     is the page of the documentation, with its heading, that says more."""
 
     title: str

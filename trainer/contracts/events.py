@@ -204,7 +204,7 @@ class DevicesData(Record):
 class StateData(Record):
     """A change of state as the trainer sees it; `reason` explains `paused` (its step waits for something), stopped and failed.
 
-    `lost`: the run failed because it lost one of its processes, so it may go on from its last checkpoint without a change.
+    `lost`: the run failed because it lost one of its processes, so it may continue from its last checkpoint without a change.
     """
 
     kind: Literal["state"] = "state"

@@ -178,7 +178,7 @@ def gather(
 def _single(
     step: str, kept: Sequence[SampledResponse], known: set[str], wanted: WantedResponses, fault: Fault | None
 ) -> dict[int, str]:
-    """For a filter that looks at each response alone: the places of the responses that it leaves out, with the reasons."""
+    """The places of the responses that a filter of single responses leaves out, with the reasons."""
     found = {}
     for place, each in enumerate(kept):
         if why := _unwanted(step, each, known, wanted, fault):
@@ -229,7 +229,7 @@ def _against_protocol(each: SampledResponse, part: str) -> str:
 
 
 def _whole_groups(step: str, kept: Sequence[SampledResponse], wanted: WantedResponses) -> dict[int, str]:
-    """For a filter that compares the responses to one prompt: the places that it leaves out, with the reasons."""
+    """The places that a filter of all responses to one prompt leaves out, with the reasons."""
     by_prompt: dict[str, list[int]] = {}
     for place, each in enumerate(kept):
         by_prompt.setdefault(each.example_key, []).append(place)

@@ -103,7 +103,7 @@ class PromptOrder:
     def blend(self, number: int, mix: Order | None) -> None:
         """Draw the next prompts by `mix`, which phase `number` has named; None stands for the config's mixture.
 
-        The order of the data goes on at its place. The order from easy to hard begins again.
+        The order of the data continues at its place. The order from easy to hard begins again.
         """
         self._mix_by(number, mix)
         self._start_mix()

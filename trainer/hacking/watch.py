@@ -1,6 +1,6 @@
 """The watch of a run: it takes the scored responses of each step, learns from the first steps what is usual, and raises alarms.
 
-Each signal and subject raises at most one alarm in a run. The state is plain JSON, so that a resumed run goes on from where it stopped.
+Each signal and subject raises at most one alarm in a run. The state is plain JSON, so that a resumed run continues from where it stopped.
 """
 
 import statistics
@@ -18,7 +18,7 @@ from .signals import SIGNALS, RewardedResponse
 BASELINE_STEPS = 5
 FALSE_ALARMS = 0.05
 _PANEL_MARGIN = 0.5
-"""In standard deviations of the baseline's shortfall, above its 90th percentile."""
+"""The margin in standard deviations of the baseline's shortfall, above its 90th percentile."""
 
 
 class SignalWatch:

@@ -43,7 +43,7 @@ class Checksum:
             self._sum_up()
 
     def watching(self, weights: Iterable[Named]) -> Iterator[Named]:
-        """The same weights; each is added when it passes."""
+        """Yields `weights` unchanged, and adds each to the sum when it passes."""
         for name, tensor in weights:
             self.add(name, tensor)
             yield name, tensor

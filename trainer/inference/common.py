@@ -15,7 +15,7 @@ _ahead: dict[Hashable, Any] = {}
 
 @contextmanager
 def in_common() -> Iterator[None]:
-    """Meanwhile all threads of this process share what `once` makes, and what was made ahead of it. Cannot be nested."""
+    """While the block runs, all threads of this process share what `once` makes, and what was made ahead of it. Cannot be nested."""
     global _kept, _ahead  # noqa: PLW0603 - loaders are called from everywhere, and a process is together or is not
     _kept, _ahead = _ahead, {}
     try:

@@ -349,7 +349,7 @@ class _Stream:
         return hidden
 
     def _record(self, tokens: list[int], logprobs: list[float]) -> tuple[list[int], list[tuple[Any, SampleResult]]]:
-        """Append one token per row; returns the rows that go on, and the results that have ended."""
+        """Append one token per row; returns the rows that continue, and the results that have ended."""
         alive, ended = [], []
         for row, (token, logprob) in enumerate(zip(tokens, logprobs, strict=True)):
             name = self._rows[row]

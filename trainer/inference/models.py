@@ -85,7 +85,7 @@ def load_model(directory: Path, dtype: str = "float32") -> Any:
 
 
 def load_apart(directory: Path, dtype: str = "float32") -> Any:
-    """As `load_model`, but with its own weights, also in runs that train together."""
+    """Like `load_model`, but with its own weights, also in runs that train together."""
     import torch
     from transformers import AutoModelForCausalLM
 

@@ -82,7 +82,7 @@ class _Sorted:
         self._shared = np.array(self.shared)
 
     def common(self, one: int, two: int) -> int:
-        """With how many equal tokens the sequences of two ranks begin."""
+        """The number of equal tokens with which the sequences of two ranks begin."""
         if one == two:
             return self.lengths[one]
         low, high = min(one, two), max(one, two)
@@ -129,7 +129,7 @@ def pack(sequences: Sequence[Sequence[int]], max_nodes: int) -> list[Pack]:
 
 
 def pack_units(units: Sequence[Sequence[Sequence[int]]], max_nodes: int) -> list[Pack]:
-    """As `pack`, for units whose sequences must be in one pass, such as the two answers of a pair; places are those of the units."""
+    """Like `pack`, for units whose sequences must be in one pass, such as the two answers of a pair; places are those of the units."""
     ordered = _Sorted([sequence for unit in units for sequence in unit])
     sized, first = [], 0
     for unit in units:

@@ -79,7 +79,7 @@ def held_tensors(model: nn.Module) -> dict[str, Tensor]:
 
 
 def as_held(weights: Iterable[Named], layers: Mapping[str, int]) -> Iterator[Named]:
-    """The same weights; those of `layers` (as `layers_of` gives them) are rounded, each followed by its scale."""
+    """Yields `weights` as the sampler holds them; those of `layers` (as `layers_of` gives them) are rounded, each followed by its scale."""
     for name, tensor in weights:
         if name not in layers:
             yield name, tensor

@@ -51,7 +51,7 @@ class TreeMask:
         self._made: dict[Any, Any] = {}
 
     def to(self, device: torch.device) -> "TreeMask":
-        """The same mask on the queries' `device`."""
+        """The mask on the queries' `device`."""
         moved = object.__new__(TreeMask)
         moved.exits_N, moved.before, moved.parts = self.exits_N.to(device), self.before, self.parts
         moved._made = {}

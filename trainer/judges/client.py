@@ -87,7 +87,7 @@ class ChatClient:
         return {"messages": request.messages, **self._settings(request)}
 
     def encoded(self, request: ChatRequest) -> bytes:
-        """The same as JSON. Parts that all calls of a run share are encoded only once."""
+        """The request as JSON. Parts that all calls of a run share are encoded only once."""
         key = (id(request.schema), request.sampling, request.seed)
         kept = self._tails.get(key)
         if kept is None or kept[0] is not request.schema:

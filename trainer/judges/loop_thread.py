@@ -39,7 +39,7 @@ def run_beside(main: Callable[[Executor], Coroutine[Any, Any, T]]) -> T:
     """Runs `main` in an event loop on another thread. `main` gets an executor, whose functions run on this thread.
 
     So the loop never waits for the database, and the database sees only one thread and one connection, those of the caller. If this
-    thread is interrupted, the loop is cancelled before the interruption goes on.
+    thread is interrupted, the loop is cancelled before the interruption is passed on.
     """
     here = _CallingThread()
     result: Future[T] = Future()

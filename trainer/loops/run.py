@@ -1,4 +1,4 @@
-"""From a job to a finished run: make the stage, run the session, report how it ended."""
+"""Takes a job to a finished run: make the stage, run the session, report how it ended."""
 
 import traceback
 

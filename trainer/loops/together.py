@@ -29,10 +29,10 @@ def run_together(
     make: Make = make_stage,
     after: Callable[[int, bool], object] = lambda place, ended_well: None,
 ) -> list[bool]:
-    """Run jobs, each with whether it goes on from a checkpoint; `steps` make a turn. Returns for each whether it ended well, as
+    """Run jobs, each with whether it continues from a checkpoint; `steps` make a turn. Returns for each whether it ended well, as
     `run_recipe` says.
 
-    When a run has ended, `after` is called with its place and its result, while the others go on.
+    When a run has ended, `after` is called with its place and its result, while the others continue.
     """
     one_heap()
     turns = TurnTaking([_in_a_hurry(job.monitor) for job, _ in jobs], steps)

@@ -212,7 +212,7 @@ def cohen(pairs: Sequence[tuple[int, int]]) -> Estimate:
 
 
 def cohen_of(times: Mapping[tuple[int, int], int]) -> Estimate:
-    """The same from how often the two raters gave each pair of values."""
+    """Cohen's kappa from how often the two raters gave each pair of values."""
     if not times:
         return undefined_estimate("the two raters share no unit")
     return _cohen(tuple(sorted(times.items())))
@@ -220,7 +220,7 @@ def cohen_of(times: Mapping[tuple[int, int], int]) -> Estimate:
 
 @lru_cache(maxsize=10_000)
 def _cohen(table: tuple[tuple[tuple[int, int], int], ...]) -> Estimate:
-    """The same from how often each pair of values occurs: in a crowd, thousands of rater pairs share a small table."""
+    """Cohen's kappa from how often each pair of values occurs: in a crowd, thousands of rater pairs share a small table."""
     cells, times = zip(*table, strict=True)
     array = np.repeat(np.asarray(cells), times, axis=0)
     values, indices = np.unique(array, return_inverse=True)

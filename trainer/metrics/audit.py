@@ -77,7 +77,7 @@ def pack(sides: Iterable[int | None]) -> list[int]:
 
 
 def audit_packed(grouped: Mapping[str, Mapping[str, "array[int]"]]) -> list[tuple[str, str | None, Audit]]:
-    """As `audit`, of packed cases by judge and group."""
+    """Like `audit`, of packed cases by judge and group."""
     found: list[tuple[str, str | None, Audit]] = []
     for judge, groups in sorted(grouped.items()):
         found += [(judge, group, _measured(*_columns([rows]))) for group, rows in sorted(groups.items())]

@@ -34,7 +34,7 @@ def longer_is_worse(lengths_P: Sequence[tuple[int, int]], margins_P: Sequence[fl
 
 
 def length_correlation(lengths_P: Sequence[tuple[int, int]], margins_P: Sequence[float]) -> Estimate:
-    """For two answers to one prompt, the correlation of the lead in score with the lead in log length.
+    """The correlation of the lead in score with the lead in log length, over pairs of answers to one prompt.
 
     Which answer comes first is arbitrary, so it is taken over both orders: sum(m l) / sqrt(sum(m^2) sum(l^2)).
     """

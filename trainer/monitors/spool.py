@@ -27,7 +27,7 @@ def disk_is_full(error: BaseException) -> bool:
 class Spool:
     """Appends events to `events.jsonl`, one JSON object a line, each with the next number.
 
-    Numbers go on across restarts: after the last whole line of the file, or after `last_seq` if the server knows more
+    Numbers continue across restarts: after the last whole line of the file, or after `last_seq` if the server knows more
     (the folder was lost). A line that a kill cut off is removed; its event was never acknowledged, and the resumed step
     writes it again.
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 
 AHEAD = 2
-"""At most so many pieces wait; a caller that is further ahead waits too, so memory stays bounded."""
+"""The most pieces that wait; a caller that is further ahead waits too, so memory stays bounded."""
 
 
 class LeftUndone(RuntimeError):

@@ -159,7 +159,7 @@ class PairBatch:
     total_pairs: float | None = None
     """Pairs of the step, if this is a micro-batch of it."""
     margin_P: Tensor | None = None
-    """By how much the chosen response's reward should lead."""
+    """The lead that the chosen response's reward should have."""
     weight_P: Tensor | None = None
     """The weight of each pair, such as the share of raters who gave this order; 1 if left out."""
 

@@ -48,7 +48,7 @@ def clipped_gain(
     """min(rho A, clip(rho, 1 - eps_low, 1 + eps_high) A) (PPO: Schulman et al., 2017), and where a clip decides.
 
     With `dual` = c, the gain of a negative advantage is at least c A (dual-clip PPO: Ye et al., 2020): a bad token that has become
-    much likelier pushes no further. The gain is multiplied by the constant `weights`. On the bound itself the two are equal and the
+    much more likely pushes no further. The gain is multiplied by the constant `weights`. On the bound itself the two are equal and the
     gradient is rho's. Shapes broadcast. A ratio that does not matter (clipped, A = 0 or weight 0) never reaches the exponential: if
     it overflowed, the gradient would be 0 x inf.
     """

@@ -19,9 +19,9 @@ class FolderTaken(Exception):
 def lock_folder(folder: Path, patience_s: float) -> Iterator[None]:
     """Wait until no other process is in the folder, and keep others out of it.
 
-    An earlier attempt may outlive the process that started it: Ray was killed, and the attempt has not noticed yet. It would go on writing
-    checkpoints and events between those of its successor. The kernel frees the lock when a process ends in any way. Raises FolderTaken
-    after `patience_s`. A file system without locks keeps no process out.
+    An earlier attempt may outlive the process that started it: Ray was killed, and the attempt has not noticed yet. It would continue
+    writing checkpoints and events between those of its successor. The kernel frees the lock when a process ends in any way. Raises
+    FolderTaken after `patience_s`. A file system without locks keeps no process out.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("a") as file:

@@ -174,7 +174,7 @@ class GatewayJudge:
 
 def questions(judge: str, digest: str, inputs: Sequence[JudgeInput]) -> Iterator[JudgeQuestion]:
     """One question for each sequence of inputs that differ only in their responses. Its key is made of the content and of the place in the
-    run, so that a run that goes on after a kill counts the costs at the same place."""
+    run, so that a run that continues after a kill counts the costs at the same place."""
     groups: list[list[JudgeInput]] = []
     for given in inputs:
         if groups and _shared(groups[-1][0]) == _shared(given):

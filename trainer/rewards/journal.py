@@ -1,4 +1,4 @@
-"""The values that a run was given, by place. A run that goes on after a kill asks nothing twice, and trains on the same rewards.
+"""The values that a run was given, by place. A run that continues after a kill asks nothing twice, and trains on the same rewards.
 
 The verdict store alone is not enough: it asks again for a call that failed, and services and packages store nothing.
 """
@@ -106,7 +106,7 @@ class Journal(Notes):
                 self._replace(self._lines[marks[-1 - KEPT] :])
 
     def forget_missing(self) -> None:
-        """Forgets entries without a value, so that they are asked again: the judge or service is repaired before the run goes on."""
+        """Forgets entries without a value, so that they are asked again: the judge or service is repaired before the run continues."""
         with self._lock:
             self._replace([line for line in self._lines if isinstance(line, dict) or line.part.value is not None])
 

@@ -63,7 +63,7 @@ class Item:
 
     `place` (phase, step, group, index) is unique within the run, and the same when the run is resumed. `response` is the policy's last
     turn, `tokens` the number of its tokens, `longest` the length at which responses are cut. `rubric` may hold fewer criteria than that of
-    the example. `baseline` is the policy's likeliest answer, if a part compares with it; `facts` come from an environment.
+    the example. `baseline` is the policy's most likely answer, if a part compares with it; `facts` come from an environment.
     """
 
     place: str

@@ -1,4 +1,4 @@
-"""From planned prompts to scored trajectories."""
+"""Samples and scores planned prompts: they become trajectories."""
 
 import math
 import time
@@ -72,7 +72,7 @@ class Groups:
     others are still sampled. The time of scoring changes neither responses nor rewards.
 
     `tasks` are by the key of the example; `where` is the place in the run (phase and step); `baselines` has the policy's
-    likeliest response to the prompt of each group, if a part of the reward compares with it.
+    most likely response to the prompt of each group, if a part of the reward compares with it.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ def item_of(place: str, episode: Episode, longest: int, baseline: str | None = N
 def greedy_samples(
     sampler: Sampler, plans: Sequence[PromptPlan], rollout: Rollout
 ) -> list[tuple[PromptPlan, SampleResult]]:
-    """For each group, the likeliest response to its prompt without scaffold."""
+    """For each group, the most likely response to its prompt without scaffold."""
     first: dict[int, PromptPlan] = {}
     for plan in plans:
         first.setdefault(plan.group, plan)
@@ -211,7 +211,7 @@ def greedy_rewards(
     where: str,
     watch: RewardWatch | None = None,
 ) -> list[float]:
-    """For each plan, the reward of the likeliest response to its prompt without scaffold; NaN if it has none.
+    """For each plan, the reward of the most likely response to its prompt without scaffold; NaN if it has none.
 
     ReMax's baseline (Li et al., 2024): one more response per prompt.
     """

@@ -97,7 +97,7 @@ class RewardScorer:
 
     @property
     def needs_greedy(self) -> bool:
-        """Whether a part compares with the policy's likeliest answer."""
+        """Whether a part compares with the policy's most likely answer."""
         return any(getattr(part, "against", "") == "greedy" for part in self.parts)
 
     @property
@@ -137,7 +137,7 @@ class RewardScorer:
         self._count_spent(state, dict(state))
 
     def forget_missing(self) -> None:
-        """Drop items without a value, so that the run that goes on asks about them again."""
+        """Drop items without a value, so that the run that continues asks about them again."""
         if isinstance(self.journal, Journal):
             self.journal.forget_missing()
 

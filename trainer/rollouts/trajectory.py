@@ -49,7 +49,7 @@ class Reward:
     parts: tuple[PartResult, ...] = ()
     """Every part as it was measured, also parts without a value and parts that are not trained on."""
     away: bool = False
-    """Whether the response is excluded because a service did not answer and its part says to go on without it."""
+    """Whether the response is excluded because a service did not answer and its part says to continue without it."""
 
 
 UNSCORED = Reward(None, excluded="it was not scored")

@@ -154,7 +154,7 @@ class AsyncCollector:
             self._say(f"{left} training prompts are of domains without a quota and are not used", 0, "warning")
 
     def _copied_weights(self) -> dict[str, Tensor]:
-        """Copies of the weights: the learner goes on changing its own while workers fetch these."""
+        """Copies of the weights: the learner keeps changing its own while workers fetch these."""
         return {name: tensor.clone() for name, tensor in self._pusher.weights()}
 
     def _log(self, message: str, level: Literal["info", "warning"] = "info") -> None:
@@ -168,7 +168,7 @@ class AsyncCollector:
 
 
 class _Waited:
-    """Reports that the run is paused while rewards cannot be had, and that it goes on."""
+    """Reports that the run is paused while rewards cannot be had, and that it continues."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell, self._paused = tell, False

@@ -133,7 +133,7 @@ class LearnerActor:
 
     @ray.method(concurrency_group="files")
     def write(self, place: CheckpointPlace, step: int) -> list[File] | None:
-        """Write the held share while training goes on; None if this machine cannot reach the place."""
+        """Write the held share while training continues; None if this machine cannot reach the place."""
         ranks = self._config.optim.processes
         try:
             return [write_share(place, step, owner, each, self._rank, ranks) for owner, each in self._holding().items()]

@@ -58,7 +58,7 @@ class OpenResponses:
         return self._plans[sample.group][sample.place]
 
     def begin(self, start: Start, size: int) -> None:
-        """Go on from where the response was put off, or begin it. `size` is the number of responses of its group."""
+        """Continue from where the response was put off, or begin it. `size` is the number of responses of its group."""
         self._know(start.sample.group, size)
         self._running[AttemptKey(start.sample, start.attempt)] = (
             self._put_off.get(start.sample, PartialResponse()) if start.stretches else PartialResponse()

@@ -12,7 +12,7 @@ TIMINGS = "timings.jsonl"
 
 
 class Timings:
-    """Writes one JSON object a line: the rules whenever the run begins or goes on, then the seconds of each step.
+    """Writes one JSON object a line: the rules whenever the run begins or continues, then the seconds of each step.
 
     These are only timings: if a line cannot be written, as on a full disk, it is left out, and `warn` is called once.
     """

@@ -129,7 +129,7 @@ class _Paused(Exception):
 
 
 class _Impatient:
-    """Gives a group up instead of waiting: the conductor waits, and the worker goes on with other groups."""
+    """Gives a group up instead of waiting: the conductor waits, and the worker continues with other groups."""
 
     def check(self) -> None:
         pass

@@ -41,7 +41,7 @@ class Policy(Protocol):
     barrier: bool
     """Whether sampling stops while the learner trains."""
     at_admission: bool
-    """With `pinned`: whether a group's weights are those at its admission, so that they do not depend on which worker is free when."""
+    """Whether, with `pinned`, a group's weights are those at its admission, so that they do not depend on which worker is free when."""
 
     def __init__(self, rules: Rules) -> None: ...
 

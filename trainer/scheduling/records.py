@@ -61,7 +61,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """A response was stopped before its end; it goes on after the tokens of `stretches`."""
+    """A response was stopped before its end; it continues after the tokens of `stretches`."""
 
     sample: SampleId
     attempt: int

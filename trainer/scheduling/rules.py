@@ -32,7 +32,7 @@ class Rules:
 
     `sync`: the batch of a step is sampled after the step before it; everybody waits for its longest response.
     `april` (partial rollouts, 2025): `oversample` times the batch is sampled; once a batch is finished, the rest is stopped and
-    goes on in the next step.
+    continues in the next step.
     `urb` (unbiased replay buffer, ERNIE 5.0): `ahead` batches are sampled at once; step t trains on exactly the groups that were
     assigned to t.
     `dora` (LongCat-Flash-Thinking-2601): no barrier; finished groups are taken oldest first, domains by quota.

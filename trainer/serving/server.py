@@ -30,7 +30,7 @@ _NAP_S = 0.2
 
 
 class Ask(Record):
-    """A request. `seed` decides what is drawn; with temperature 0 the likeliest token is always taken."""
+    """A request. `seed` decides what is drawn; with temperature 0 the most likely token is always taken."""
 
     messages: tuple[Message, ...] = Field(min_length=1, max_length=200)
     max_new_tokens: int = Field(default=256, ge=1, le=8192)

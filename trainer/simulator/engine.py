@@ -17,7 +17,7 @@ class _Response:
     from_token: int
     to_token: int
     begun: float
-    """By the engine's own clock, which counts the tokens that any response could have got since the engine started."""
+    """The beginning by the engine's own clock, which counts the tokens that any response could have got since the engine started."""
     ends: float
 
 
@@ -102,7 +102,7 @@ class SimulatedEngine:
         return response.start, min(response.to_token - 1, got)
 
     def push(self, version: int, now: float) -> None:
-        """Load new weights, after a pause in which nothing is decoded. Pinned responses go on with theirs."""
+        """Load new weights, after a pause in which nothing is decoded. Pinned responses continue with theirs."""
         self.advance(now)
         self._pause(self._config.load_s)
         self._pushes.append((self._clock, version))
@@ -158,5 +158,5 @@ class SimulatedEngine:
 
 
 def _done(start: Start) -> int:
-    """The number of tokens that a response that goes on already has."""
+    """The number of tokens that a response that continues already has."""
     return start.stretches[-1].end if start.stretches else 0

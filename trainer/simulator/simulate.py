@@ -32,7 +32,7 @@ from .engine import SimulatedEngine
 
 
 class Standstill(RuntimeError):
-    """The learner waits and nothing goes on: no engine is left, or every group was dropped."""
+    """The learner waits and nothing continues: no engine is left, or every group was dropped."""
 
 
 @dataclass

@@ -37,7 +37,7 @@ def _identifier() -> Any:
 
 
 def detect(text: str) -> str | None:
-    """ISO code of the likeliest language, None for a text without letters.
+    """ISO code of the most likely language, None for a text without letters.
 
     If one language alone uses a script, the script decides when most letters belong to it. Japanese needs at least half as many kana
     as Han characters; a Japanese text of Han characters alone reads as Chinese.

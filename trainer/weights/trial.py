@@ -86,7 +86,8 @@ def _of_the_moment(error: BaseException | None) -> bool:
 
 @contextmanager
 def _within(more: int) -> Iterator[None]:
-    """Meanwhile this process may take at most `more` further bytes; beyond that, Python raises MemoryError and torch its own error.
+    """While the block runs, this process may take at most `more` further bytes; beyond that, Python raises MemoryError and torch its own
+    error.
 
     The limit (RLIMIT_DATA) counts memory that is written to, and not the address space, of which libraries reserve more than they use.
     """

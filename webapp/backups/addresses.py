@@ -1,4 +1,4 @@
-"""From the address of a place of backups to the place."""
+"""Reads the address of a place of backups."""
 
 from pathlib import Path
 

@@ -9,7 +9,7 @@ logger = logging.getLogger(__name__)
 
 
 def alert_administrators(subject: str, text: str) -> None:
-    """To every administrator, if there is a mail server; in the log in any case. A mail that is not sent changes nothing."""
+    """Writes to every administrator if there is a mail server, and to the log in any case. A mail that is not sent changes nothing."""
     logger.error("%s: %s", subject, text)
     if not mail.is_configured():
         return

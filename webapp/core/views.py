@@ -59,7 +59,7 @@ def problem(request: HttpRequest, status: int, title: str, message: str) -> Http
 
 
 def _inside(request: HttpRequest, status: int, title: str, message: str) -> HttpResponse:
-    """The same with the navigation, for somebody who is signed in. Nothing is broken: only this page is closed, or not there."""
+    """An error page with the navigation, for somebody who is signed in. Nothing is broken: only this page is closed, or not there."""
     if getattr(request, "membership", None) is None:
         return problem(request, status, title, message)
     return render(request, "errors/problem_inside.html", _context(request, status, title, message), status=status)

@@ -102,7 +102,7 @@ NOT_COMPARED = {"both_bad": "both bad", "cannot_assess": "cannot assess"}
 
 
 def undecided(examples: Iterable[Example]) -> dict[int, list[str]]:
-    """For examples that people have judged without a preference, what they said, by the names of NOT_COMPARED: {id: ["both_bad"]}."""
+    """The judgements of examples that people have judged without a preference, by the names of NOT_COMPARED: {id: ["both_bad"]}."""
     ids = [each.pk for each in examples if each.strength is None and each.preference_count]
     if not ids:
         return {}
@@ -230,7 +230,7 @@ def import_progress(job: ImportJob) -> dict[str, Any]:
 
 
 def import_facts(job: ImportJob) -> dict[str, Any]:
-    """The same without the problems, which are not read for an import in a list."""
+    """The facts of an import without its problems, which are not read for an import in a list."""
     version = job.version
     return {
         "id": job.pk,
@@ -298,7 +298,7 @@ def import_report(job: ImportJob) -> dict[str, Any]:
 
 
 def never_begun(name: str, format: str, error: str) -> dict[str, Any]:
-    """The same for an import that was refused before there was a job."""
+    """The facts of an import that was refused before there was a job."""
     return import_report(ImportJob(dataset_name=name, format=format, error=error))
 
 

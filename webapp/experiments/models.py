@@ -74,15 +74,15 @@ NAMES = ("experiment__workspace", "dataset_version__dataset", "model")
 
 class RunQuerySet(models.QuerySet["Run"]):
     def with_names(self) -> "RunQuerySet":
-        """With the rows whose names every Run object shows: one query, however many runs."""
+        """Loads the rows whose names every Run object shows, too: one query, however many runs."""
         return self.select_related(*NAMES)
 
     def sharing_names(self) -> "RunQuerySet":
-        """The same in six queries: what many of the runs share is read once, and is one object."""
+        """Like `with_names`, in six queries: what many of the runs share is read once, and is one object."""
         return self.select_related(None).prefetch_related(*NAMES)
 
     def present(self) -> "RunQuerySet":
-        """Without the runs that the program that logged them has deleted, and may restore.
+        """Leaves out the runs that the program that logged them has deleted, and may restore.
 
         As EXISTS: for an outer join Postgres expects one row in two hundred to be left, and then reads all runs instead of walking an
         index.

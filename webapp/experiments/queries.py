@@ -42,7 +42,7 @@ def example_lines(version_id: int, after: int, limit: int) -> list[tuple[int, st
 
 
 def studies(workspace_id: int) -> QuerySet[ClaimStudy]:
-    """With `run_count` and `finished_count`, newest first."""
+    """Studies with `run_count` and `finished_count`, newest first."""
     counted = {
         "run_count": Count("runs"),
         "finished_count": Count("runs", filter=Q(runs__run__state=Run.State.FINISHED)),
@@ -51,7 +51,7 @@ def studies(workspace_id: int) -> QuerySet[ClaimStudy]:
 
 
 def sweeps(workspace_id: int) -> QuerySet[Sweep]:
-    """With `trial_count` and `over_count`, newest first."""
+    """Sweeps with `trial_count` and `over_count`, newest first."""
     over = Q(trials__isnull=False) & ~Q(trials__state=SweepTrial.State.RUNNING)
     counted = {"trial_count": Count("trials"), "over_count": Count("trials", filter=over)}
     found = Sweep.objects.filter(workspace_id=workspace_id).select_related("experiment", "source")

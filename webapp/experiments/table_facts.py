@@ -118,7 +118,7 @@ def keep_config(workspace_id: int, run: Run) -> None:
 
 
 def replace_config(workspace_id: int, run: Run) -> None:
-    """The same for a draft that was changed: its config may have lost fields."""
+    """Stores the facts of a draft that was changed: its config may have lost fields."""
     RunValue.objects.filter(run=run, column__source=Source.CONFIG).delete()
     keep_config(workspace_id, run)
 

@@ -18,7 +18,7 @@ class RowProblem:
     file: str = ""
 
     def short(self) -> "RowProblem":
-        """With what it quotes of the row cut: a reason is read by people."""
+        """The problem with its quotation of the row cut: a reason is read by people."""
         return replace(self, field=_cut(self.field), reason=_cut(self.reason))
 
     def told(self) -> dict[str, int | str]:

@@ -61,7 +61,7 @@ def follow_directory(person: DirectoryPerson, also: Collection[int] = ()) -> Non
 
 
 def follow_sign_in(user: User, named: Iterable[str]) -> None:
-    """The same for the groups of a sign-in. If a directory decides, the sign-in's groups are ignored: the directory is up to date, a
+    """Like `follow`, for the groups of a sign-in. If a directory decides, the sign-in's groups are ignored: the directory is up to date, a
     sign-in only at its time."""
     person = DirectoryPerson.objects.filter(user=user).select_related("user", "directory").first()
     if person is None:

@@ -42,7 +42,7 @@ def version_named(workspace_id: int, text: str) -> JudgeVersion | None:
 
 
 def versions_named(workspace_id: int, texts: Collection[str]) -> dict[str, JudgeVersion]:
-    """As `version_named`, for several texts with one query; those that name nothing are left out."""
+    """Like `version_named`, for several texts with one query; those that name nothing are left out."""
     rows = JudgeVersion.objects.filter(
         judge__workspace_id=workspace_id, judge__name__in={text.rpartition(" v")[0] for text in texts}
     )

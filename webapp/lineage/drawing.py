@@ -51,7 +51,7 @@ class GraphLine:
 
     @property
     def path(self) -> str:
-        """From the right edge of one box to the left edge of the other, as SVG writes it."""
+        """The line from the right edge of one box to the left edge of the other, as SVG writes it."""
         start = self.above.x + WIDTH, self.above.y + HEIGHT // 2
         end = self.below.x - ARROW, self.below.y + HEIGHT // 2
         return curve(start, end, max(ACROSS // 2, (end[0] - start[0]) // 2))

@@ -54,7 +54,7 @@ class NamedRelation:
 
 
 def _starts(kind: str, found: str, way: str) -> str:
-    """From rows of this kind; `held` is a version of which only what trains on it or tries it counts."""
+    """The SQL of the edges that start at rows of this kind; `held` is a version of which only what trains on it or tries it counts."""
     also = ", 'held'" if way == "down" and kind == "version" and found in USERS else ""
     return f"r.kind IN ('{kind}'{also})"
 

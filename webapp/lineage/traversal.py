@@ -1,4 +1,4 @@
-"""From a row to everything it reached, or to everything it rests on: one recursive query over `edges`."""
+"""Walks from a row to everything it reached, or to everything it rests on: one recursive query over `edges`."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -48,7 +48,7 @@ class Reached:
 
 @dataclass(frozen=True)
 class FirstStep:
-    """`near`: the rows one step away. `follow`: those from which the walk goes on."""
+    """`near`: the rows one step away. `follow`: those from which the walk continues."""
 
     near: set[Node]
     follow: list[Node]

@@ -92,7 +92,7 @@ class Supervisor:
         self._next_log_check = 0.0
 
     def run(self, after_tick: Callable[[], None] = lambda: None) -> None:
-        """Until `stop_asked` is set (a signal handler may); then ends everything."""
+        """Runs the services until `stop_asked` is set (a signal handler may set it); then ends everything."""
         try:
             while not self.stop_asked:
                 self.tick()

@@ -99,7 +99,7 @@ def search(request: HttpRequest, membership: Membership) -> HttpResponse:
 
 @mlflow_view("POST", Right.WRITE)
 def log_outputs(request: HttpRequest, membership: Membership) -> HttpResponse:
-    """At which step of the run its models were logged."""
+    """Notes at which step of the run its models were logged."""
     given = read_body(request, m.LogOutputs)
     row = access.logged_write(membership, given.run_id)
     for each in given.models:

@@ -21,7 +21,7 @@ from .serializers import RUN_NAME, STATES, STATUS
 
 Row = TypeVar("Row", bound=Model)
 Operand = Callable[[str, str], Combinable]
-"""From the kind and the name of a value to the value, such as from `metrics` and `loss`."""
+"""A function from the kind and the name of a value to the value, such as from `metrics` and `loss`."""
 Order = tuple[str, Operand]
 TOKEN = re.compile(
     r"""\s*(?:
@@ -295,7 +295,7 @@ def models(rows: "QuerySet[Row]", text: str, orders: list[str], columns: Mapping
 
 
 def narrowed_model(rows: "QuerySet[Row]", place: int, condition: Condition, operand: Operand) -> "QuerySet[Row]":
-    """As `narrowed`; a tag that is missing is another one than any. Raises Refused."""
+    """Like `narrowed`; a tag that is missing is another one than any. Raises Refused."""
     if condition.kind == "tags" and condition.sign == "!=":  # its client leaves prompts out so, which have a tag
         return rows.exclude(tags__contains={condition.name: _value(condition)})
     return narrowed(rows, place, condition, operand(condition.kind, condition.name))

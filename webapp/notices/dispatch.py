@@ -1,4 +1,4 @@
-"""From an event to the notices of people, in the transaction of the change: nobody is told of a change that was undone, or twice.
+"""Turns an event into notices of people, in the transaction of the change: nobody is told of a change that was undone, or twice.
 
 People are told who watch the thing of the event, or another thing that it concerns: the dataset that an import goes into, the model that an
 alias leaves. The person who launched a run, a sweep or a project watches it, unless they have said otherwise. For the runs of a sweep,

@@ -50,7 +50,7 @@ def ask(user: User) -> DataExport:
 
 @transaction.atomic
 def ask_for(administrator: User, person: User) -> tuple[DataExport, str]:
-    """The same for a person who cannot sign in, and the secret of a link that opens the file for anybody who has it.
+    """An export for a person who cannot sign in, and the secret of a link that opens the file for anybody who has it.
 
     An earlier link ends. It stands in the audit logs of the person's workspaces. Raises Conflict if one is being written.
     """

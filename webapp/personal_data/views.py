@@ -125,7 +125,7 @@ def _erase_mine(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_POST
 def erase_person(request: HttpRequest, user_id: int) -> HttpResponse:
-    """The same by an administrator, for somebody who has asked for it."""
+    """Erasure by an administrator, for somebody who has asked for it."""
     person = get_object_or_404(User, pk=user_id, erased=False)
     back = reverse("person_data", args=[user_id])
     title, text = f"Erase the account of {person} for good?", _said(queries.fate(person), str(person))

@@ -33,7 +33,7 @@ def send(
     project: int | None = None,
     new_project: str = "",
 ) -> tuple[Project, Task, bool]:
-    """As `collecting.collect`. `example`: where the prompt comes from; the pair stays on its side of the split.
+    """Like `collecting.collect`. `example`: where the prompt comes from; the pair stays on its side of the split.
 
     Raises Invalid at `a.model`, `b.model`, `b.text` or `example` as well.
     """

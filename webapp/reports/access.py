@@ -21,8 +21,8 @@ WRITER = Role.RESEARCHER
 
 @dataclass(frozen=True)
 class ReportReader:
-    """For whom the blocks of a report are read. People who have a link and no account read by the rights of the person who made it, and of
-    the runs with the ids `only`; they are told no name of a person, and nothing about what is not there."""
+    """The reader for whom the blocks of a report are read. People who have a link and no account read by the rights of the person who made
+    it, and of the runs with the ids `only`; they are told no name of a person, and nothing about what is not there."""
 
     membership: Membership
     only: frozenset[int] | None = None

@@ -73,7 +73,7 @@ def change_report(request: HttpRequest, report_id: s.Id, payload: s.ReportPageCh
 
 @router.get("/reports/{report_id}/file", summary="A report as one HTML file", openapi_extra=sends("text/html"))
 def report_file(request: HttpRequest, report_id: s.Id) -> HttpResponse:
-    """With the values that you see now, charts as SVG, no script and nothing to fetch."""
+    """The file has the values that you see now and charts as SVG. It has no script and fetches nothing."""
     membership = require(request)
     return export.as_html(membership, queries.newest(access.report_read(membership, report_id)))
 

@@ -207,7 +207,7 @@ EXAMPLES: Mapping[str, str] = {
 
 
 def pieces(text: str) -> list[ReportWords | ReportBlock]:
-    """In their order; all lines are in one of them."""
+    """The pieces in their order; each line is in one of them."""
     found: list[ReportWords | ReportBlock] = []
     words: list[str] = []
     start, inside = 1, ""

@@ -137,7 +137,7 @@ def move(membership: Membership, found: FamilyVersion, stage: str, *, alone: boo
 
 
 def delete(membership: Membership, found: ModelFamily) -> None:
-    """With all its versions. Their files, and what joined the registry of models, stay."""
+    """Deletes a family with all its versions. Their files, and what joined the registry of models, stay."""
     with transaction.atomic():
         audit.record(membership, membership.user, "model_family.deleted", found, name=found.name)
         found.delete()

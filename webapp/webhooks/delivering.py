@@ -73,7 +73,7 @@ def _waiting(delivery_id: int, attempt: int) -> QuerySet[Delivery]:
 
 
 def _quiet(hook: Webhook) -> datetime | None:
-    """Until when to leave a silent receiver alone; None for the one attempt that may see whether it is back.
+    """The time until which a silent receiver is left alone; None for the one attempt that may see whether it is back.
 
     Every attempt on a dead host holds a worker for as long as the timeout. All that wait for it share one attempt.
     """

@@ -1,4 +1,5 @@
-"""From the queue to Ray and back: nothing runs twice, nothing runs for ever. Runs go the same way, see `webapp.core.distributed.ray_jobs`."""
+"""Takes jobs from the queue to Ray and back: nothing runs twice, nothing runs for ever. Runs go the same way, see
+`webapp.core.distributed.ray_jobs`."""
 
 import logging
 from datetime import datetime, timedelta

@@ -164,8 +164,8 @@ class Accounts(Group):
         return self._json(TokenCreated, "POST", "/tokens", body=body)
 
     def all_tokens(self, *, page_size: int | None = None) -> Iterator[OwnedToken]:
-        """Everybody's tokens for this workspace. For owners, who can revoke each of them by `DELETE
-        /tokens/{token_id}`.
+        """Everybody's tokens for this workspace. Only owners may call this. They can revoke each token by
+        `DELETE /tokens/{token_id}`.
         """
         return self._pages(OwnedToken, "/tokens/all", query={"limit": page_size})
 

@@ -182,8 +182,8 @@ class Annotation(Group):
         return self._json(AssignmentOut, "POST", f"/assignments/{assignment_id}/reopen")
 
     def renew(self, assignment_id: int) -> RenewOut:
-        """Renew the lease of your open tasks. For a page that stays open: all your open tasks in the project
-        stay yours for another lease.
+        """Renew the lease of your open tasks. All your open tasks in the project stay yours for another lease. A
+        page that stays open calls this.
         """
         return self._json(RenewOut, "POST", f"/assignments/{assignment_id}/renew")
 

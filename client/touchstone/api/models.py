@@ -118,7 +118,7 @@ class StageOut(TypedDict):
 
 class Models(Group):
     def list_aliases(self, *, page_size: int | None = None) -> Iterator[AliasOut]:
-        """Every alias with the model that it points at. By name."""
+        """Every alias with the model that it points at. Aliases are sorted by name."""
         return self._pages(AliasOut, "/models/aliases", query={"limit": page_size})
 
     def get_alias(self, name: str) -> AliasOut:

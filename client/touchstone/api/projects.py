@@ -727,8 +727,8 @@ class Projects(Group):
         return self._json(Keys, "PATCH", f"/projects/{project_id}/keys", body=body)
 
     def model_wins(self, project_id: int) -> WinList:
-        """The models that people prefer, with intervals. For a pairwise project whose responses name their
-        models. A tie counts half, and so does a pair of which both are bad.
+        """The models that people prefer, with intervals. The project must be pairwise, and its responses must
+        name their models. A tie counts half, and so does a pair of which both are bad.
         """
         return self._json(WinList, "GET", f"/projects/{project_id}/wins")
 

@@ -123,8 +123,8 @@ class Reports(Group):
         return self._json(ReportPageOut, "PATCH", f"/reports/{report_id}", body=body)
 
     def file(self, report_id: int, to: Path) -> Path:
-        """A report as one HTML file. With the values that you see now, charts as SVG, no script and nothing to
-        fetch.
+        """A report as one HTML file. The file has the values that you see now and charts as SVG. It has no
+        script and fetches nothing.
         """
         return self._file(to, f"/reports/{report_id}/file")
 
@@ -153,7 +153,7 @@ class Reports(Group):
         return self._json(ReportShareMade, "POST", f"/reports/{report_id}/share-links", body=body)
 
     def share_newest(self, report_id: int, link_id: int) -> ReportShareOut:
-        """Let a link show the newest version of its report. With the runs that the newest version shows now.
-        Until then a link keeps showing the version that was shared.
+        """Let a link show the newest version of its report. The link then shows the runs that the newest version
+        shows now. Until then a link keeps showing the version that was shared.
         """
         return self._json(ReportShareOut, "POST", f"/reports/{report_id}/share-links/{link_id}/newest")

@@ -198,7 +198,7 @@ class RolloutFilters(TypedDict):
 
 
 class RolloutPreviewIn(TypedDict):
-    """The same without a name, and how many cases of each filter are listed."""
+    """`RolloutDatasetIn` without a name, and how many cases of each filter are listed."""
 
     name: NotRequired[str]
     phase: NotRequired[Literal["train", "eval"]]
@@ -429,7 +429,7 @@ class Rollouts(Group):
         phase: Literal["train", "eval"] | None = None,
         page_size: int | None = None,
     ) -> Iterator[NoteOut]:
-        """Notes on tokens of its responses. The newest first."""
+        """Notes on tokens of its responses. Notes, the newest first."""
         return self._pages(
             NoteOut, f"/runs/{run_id}/rollouts/notes", query={"step": step, "phase": phase, "limit": page_size}
         )

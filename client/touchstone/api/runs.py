@@ -734,7 +734,7 @@ class Runs(Group):
         )
 
     def history(self, run_id: int, *, page_size: int | None = None) -> Iterator[EventOut]:
-        """Every change of a run's state: when, who and why. From the audit log, newest first."""
+        """Every change of a run's state: when, who and why. The entries come from the audit log, newest first."""
         return self._pages(EventOut, f"/runs/{run_id}/history", query={"limit": page_size})
 
     def feed(self, run_id: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -778,8 +778,8 @@ class Runs(Group):
         return self._json(CustomChartList, "GET", f"/runs/{run_id}/charts")
 
     def make_chart(self, run_id: int, body: CustomChartIn) -> CustomChartOut:
-        """Create a chart of expressions. For all runs of its recipe, for everybody in the workspace. 422 has the
-        place of the error in `place`.
+        """Create a chart of expressions. The chart is for all runs of its recipe, and for everybody in the
+        workspace. 422 has the place of the error in `place`.
         """
         return self._json(CustomChartOut, "POST", f"/runs/{run_id}/charts", body=body)
 
@@ -836,8 +836,8 @@ class Runs(Group):
         return self._json(RunOut, "POST", f"/runs/{run_id}/resume")
 
     def extend(self, run_id: int, body: ExtendIn) -> RunOut:
-        """Extend a run to more steps. From the last checkpoint of a finished or stopped run. 409 if its model is
-        in use, or no checkpoint is kept.
+        """Extend a run to more steps. The run must be finished or stopped; it continues from its last
+        checkpoint. 409 if its model is in use, or no checkpoint is kept.
         """
         return self._json(RunOut, "POST", f"/runs/{run_id}/extend", body=body)
 
@@ -904,8 +904,8 @@ class Runs(Group):
         return self._json(LaunchedOut, "POST", f"/runs/{run_id}/launch", again=True)
 
     def restore_draft(self, run_id: int) -> RunOut:
-        """Restore a deleted draft. For a day after it was deleted, with its number, tags, notes and history.
-        Twice is harmless.
+        """Restore a deleted draft. A deleted draft can be restored for a day, with its number, tags, notes and
+        history. A second restore changes nothing.
         """
         return self._json(RunOut, "POST", f"/runs/{run_id}/restore")
 
@@ -968,8 +968,8 @@ class Runs(Group):
         return self._pages(GradedOut, f"/runs/{run_id}/people/cases", query={"limit": page_size})
 
     def alarms(self, run_id: int) -> AlarmList:
-        """Alarms of a run: signs that its policy games its reward, or learns nothing or badly. The newest step
-        first; one of each sign.
+        """Alarms of a run: signs that its policy games its reward, or learns nothing or badly. One alarm of each
+        sign, the newest step first.
         """
         return self._json(AlarmList, "GET", f"/runs/{run_id}/alarms")
 

@@ -261,9 +261,9 @@ class Table(Group):
         )
 
     def prompts(self, *, first: int, second: int, limit: int | None = None) -> PromptsApartOut:
-        """Prompts on which two runs differ most. By the mean reward of the responses to each held-out prompt, at
-        each run's newest evaluation. A prompt is the same in both if its example has the same key. The
-        interval of `mean` is a bootstrap over prompts.
+        """Prompts on which two runs differ most. Prompts are ordered by the mean reward of the responses to each
+        held-out prompt, at each run's newest evaluation. A prompt is the same in both if its example has the
+        same key. The interval of `mean` is a bootstrap over prompts.
         """
         return self._json(
             PromptsApartOut, "GET", "/runs/table/prompts", query={"first": first, "second": second, "limit": limit}

@@ -84,7 +84,7 @@ class Distillation(_Named, knobs.DistillParameters):
 
 
 class Distill(Distillation):
-    """The same with one teacher for all prompts."""
+    """Distillation with one teacher for all prompts."""
 
     teacher: str = knob(
         "", "A registered model with the same tokenizer; the policy learns from its log-probabilities", source="models"

@@ -63,7 +63,7 @@ class DistillEvaluation(PolicyEvaluation):
 
 
 class DistillConfig(OnPolicyConfig):
-    """Sample, ask each prompt's own teacher, raise the tokens that the teacher finds likelier than the policy does."""
+    """Sample, ask each prompt's own teacher, raise the tokens that the teacher finds more likely than the policy does."""
 
     phase_kind: ClassVar[type[Phase] | None] = DistillPhase
     pass_rates: ClassVar[PassRates] = PassRates()  # type: ignore[misc]

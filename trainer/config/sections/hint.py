@@ -9,7 +9,7 @@ from .scaffold import RatioMode
 
 
 class Hint(Section):
-    """AHRL: the rollout prompt shows the first part of the reference reasoning. It shows less as the run goes on, and less for easier
+    """AHRL: the rollout prompt shows the first part of the reference reasoning. It shows less as the run continues, and less for easier
     prompts."""
 
     p0: float = knob(

@@ -39,7 +39,7 @@ def by_largest_remainder(wanted: Mapping[str, float], places: int) -> dict[str, 
 
 
 class Runner(Section):
-    """`sync`: sample, then train, in one process. `async`: Ray workers go on sampling and scoring while the learner trains.
+    """`sync`: sample, then train, in one process. `async`: Ray workers sample and score while the learner trains.
     `offline`: rounds, each of which stores many responses and then trains on nothing else."""
 
     kind: Literal["sync", "async", "offline"] = knob(

@@ -202,7 +202,7 @@ def agreement(learner: Learner, trajectories: Sequence[Trajectory], config: OnPo
 
 
 def misplaced_ends(trajectories: Sequence[Trajectory], stop_ids: frozenset[int], texts: bool) -> str:
-    """Evidence in ends of responses that the sampler lost the token that ends them, or went on after it; empty if they show neither.
+    """Evidence in ends of responses that the sampler lost the token that ends them, or continued after it; empty if they show neither.
 
     With `texts` a response may also end at a text.
     """

@@ -29,7 +29,7 @@ class Masters:
             master.grad = None
 
     def complete_gradients(self) -> None:
-        """Set missing gradients to 0, so that the optimiser's moments go on fading."""
+        """Set missing gradients to 0, so that the optimiser's moments keep fading."""
         for master in self.parameters.values():
             if master.grad is None:
                 master.grad = torch.zeros_like(master)

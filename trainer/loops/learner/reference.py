@@ -83,8 +83,8 @@ def _grouping(packs: Sequence[Sequence[Sequence_]]) -> tuple[int, ...]:
 
 @contextmanager
 def untrained(learner: Learner, base: Path) -> Iterator[None]:
-    """Meanwhile `learner` can be scored as it was before training: if it has neither adapters to switch off nor a frozen copy, it holds the
-    weights of `base`.
+    """While the block runs, `learner` can be scored as it was before training: if it has neither adapters to switch off nor a frozen copy,
+    it holds the weights of `base`.
     """
     if learner.refers:
         yield

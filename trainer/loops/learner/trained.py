@@ -108,7 +108,7 @@ class Trained:
 
     @contextmanager
     def holding(self, policy: Mapping[str, Tensor]) -> Iterator[None]:
-        """Meanwhile the trained parameters have the values of `policy`; afterwards they have their own again."""
+        """While the block runs, the trained parameters have the values of `policy`; afterwards they have their own again."""
         mine = self.policy()
         self.fill(policy)
         try:
@@ -118,8 +118,8 @@ class Trained:
 
     @contextmanager
     def standing_in(self, policy: Mapping[str, Tensor]) -> Iterator[None]:
-        """Meanwhile passes use these values instead of the trained parameters, which do not change, so that the backward pass of an earlier
-        pass still works afterwards. Only if one process holds the model.
+        """While the block runs, passes use these values instead of the trained parameters, which do not change, so that the backward pass
+        of an earlier pass still works afterwards. Only if one process holds the model.
         """
         mine = {name: weight.data for name, weight in self._masters.weights.items()}
         try:
@@ -228,7 +228,7 @@ def _adapter(layer: Any) -> tuple[Tensor, Tensor, float]:
 
 
 def _held(layer: Any) -> tuple[Tensor, Tensor, float]:
-    """As `_adapter`, with A and B as this process holds them."""
+    """Like `_adapter`, with A and B as this process holds them."""
     return layer.lora_A["default"].weight, layer.lora_B["default"].weight, layer.scaling["default"]
 
 

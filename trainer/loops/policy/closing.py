@@ -66,7 +66,7 @@ def _respond(parts: Parts, scorer: RolloutScorer, asked: Closing, tell: Tell) ->
 
 @torch.no_grad()
 def _likelihoods(learner: Learner, base: Path, trajectories: Sequence[Trajectory], temperature: float) -> Told:
-    """Entropy and novelty: how much likelier the responses are now than under the untrained model."""
+    """Entropy and novelty: how much more likely the responses are now than under the untrained model."""
     now: list[list[float]] = []
     before: list[list[float]] = []
     entropies: list[float] = []

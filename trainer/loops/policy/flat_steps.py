@@ -30,7 +30,7 @@ class FlatSteps:
         """For each step of the row, until it is reported: responses that solved their prompt, and responses of which this is known."""
         self._told = False
         self._first: list[tuple[int, int]] = []
-        """The same pairs for the run's first steps."""
+        """The pairs of `_row` for the run's first steps."""
 
     def look(self, step: int, trajectories: Sequence[Trajectory], tell: Tell) -> None:
         """Take the rewards that the step has trained on; called after the step. A step without any reward counts in no row."""

@@ -19,7 +19,7 @@ class MissingRewards:
 
     Until the first reward one such step is enough, unless the run is `asynchronous`: groups of several steps were then scored
     before somebody could mend the cause. A step does not count if a service did not answer and its part says
-    `exclude`: the user chose to go on without it.
+    `exclude`: the user chose to continue without it.
     """
 
     def __init__(self, parts: Sequence[RewardPart], asynchronous: bool = False) -> None:

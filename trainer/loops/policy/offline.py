@@ -44,7 +44,7 @@ class OfflineCollector:
     """Takes the responses of a step from the round's store, which the round's first step fills.
 
     Seed and step decide which weights sample, which prompts, with which seeds, and what each step trains on. So a round
-    that was interrupted goes on as if it had not been: from its file or, if that is lost, by sampling again.
+    that was interrupted continues as if it had not been: from its file or, if that is lost, by sampling again.
     """
 
     def __init__(self, parts: Parts, planner: Planner, scorer: RewardScorer) -> None:

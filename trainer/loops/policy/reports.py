@@ -103,7 +103,7 @@ def verifier_rates(trajectories: Sequence[Trajectory], tasks: Mapping[str, Rollo
 
 
 def outcomes(trajectories: Sequence[Trajectory], threshold: float) -> dict[str, list[bool]]:
-    """By the key of its prompt, whether each episode solved it: by the rubric's score if there is one, else by the reward.
+    """Prompt key -> whether each episode solved it: by the rubric's score if there is one, else by the reward.
     Episodes without a reward are missing.
     """
     found: dict[str, list[bool]] = defaultdict(list)

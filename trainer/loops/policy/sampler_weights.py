@@ -57,7 +57,7 @@ class SamplerWeights:
 
     @contextmanager
     def newest(self) -> Iterator[None]:
-        """Meanwhile the sampler has the weights that were trained last."""
+        """While the block runs, the sampler has the weights that were trained last."""
         lags = self.version != self._step
         if lags:
             self._give(newest=True)

@@ -64,7 +64,7 @@ class UpdateReport:
     tokens: int = 0
     """Tokens that went through a forward and a backward pass, shared prefixes counted for every response."""
     nodes: int = 0
-    """As `tokens`, with shared prefixes counted once: the tokens that were computed."""
+    """Like `tokens`, with shared prefixes counted once: the tokens that were computed."""
     passes: int = 0
     skipped: int = 0
     """Updates that changed neither weights nor optimiser, because none of their responses had a gradient."""

@@ -105,7 +105,7 @@ class AlternatingStage:
         )
         self._evaluator = JudgedRewards(config.turn("writer"), self._judge, BOTH, job.access).open()
         self._missing = {role: MissingRewards(config.turn(role).composition.parts) for role in ROLES}
-        """Steps of each role without a reward; the counts go on from turn to turn."""
+        """Steps of each role without a reward; the counts continue from turn to turn."""
         self._watches = {role: TurnWatch(config, role) for role in ROLES}
         self._learning = {role: LearningWatch(config.turn(role), role) for role in ROLES}
         self._panel = panel_of(writer.prompts.heldout, config)

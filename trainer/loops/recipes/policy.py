@@ -61,7 +61,7 @@ class PolicyStage:
         hacking: HackingWatch | None = None,
         learning: LearningWatch | None = None,
     ) -> None:
-        """`missing`, `hacking` and `learning` are the counts and the watches of an earlier stage, which go on here."""
+        """`missing`, `hacking` and `learning` are the counts and the watches of an earlier stage, which continue here."""
         config = parts.config
         self._asking = asking_parts(config.composition.parts)
         self._domains = frozenset(prompt.example.domain for prompt in parts.prompts.train)

@@ -63,7 +63,7 @@ class TwoRoles:
 
     @contextmanager
     def speaking(self, role: Role, version: int) -> Iterator[None]:
-        """Meanwhile the sampler has the newest weights of `role`; afterwards it has those that it had before."""
+        """While the block runs, the sampler has the newest weights of `role`; afterwards it has those that it had before."""
         before = self._speaks
         self._give(role, version)
         try:
@@ -74,7 +74,7 @@ class TwoRoles:
 
     @contextmanager
     def held(self, role: Role) -> Iterator[None]:
-        """Meanwhile the learner has the weights of `role`; it must not be trained."""
+        """While the block runs, the learner has the weights of `role`; it must not be trained."""
         with nullcontext() if role == self.trained else self._learner.holding(self._waiting["policy"]):
             yield
 

@@ -10,11 +10,11 @@ class AttemptAbandoned(Exception):
 
 
 class RunFailed(RuntimeError):
-    """The run cannot go on; the message says what happened and what to do."""
+    """The run cannot continue; the message says what happened and what to do."""
 
 
 class ProcessLost(RunFailed):
-    """A process that the run has started was lost, or hangs. The run itself is sound: it may go on from its last checkpoint."""
+    """A process that the run has started was lost, or hangs. The run itself is sound: it may continue from its last checkpoint."""
 
 
 class Unrewarded(RunFailed):

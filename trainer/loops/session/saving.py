@@ -1,4 +1,4 @@
-"""Writes checkpoints to the disk while training goes on."""
+"""Writes checkpoints to the disk while training continues."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 

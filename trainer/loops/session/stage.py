@@ -51,7 +51,7 @@ class Tell(Protocol):
         ...
 
     def rollouts(self, records: Records) -> None:
-        """Record responses. If `records` is a function, the records are made and written while the stage goes on, so it must read only
+        """Record responses. If `records` is a function, the records are made and written while the stage continues, so it must read only
         what no longer changes.
         """
         ...
@@ -89,7 +89,7 @@ class Tell(Protocol):
         ...
 
     def resumed(self) -> None:
-        """Say that the run goes on."""
+        """Say that the run continues."""
         ...
 
 

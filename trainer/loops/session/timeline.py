@@ -51,7 +51,7 @@ class BesideLog:
 
 
 def bounded(pieces: Sequence[TimePiece], most: int) -> list[TimePiece]:
-    """At most `most` pieces: neighbours become one, which has the work and the name on which they spent most time."""
+    """Merges into at most `most` pieces: neighbours become one, which has the work and the name on which they spent most time."""
     size = ceil(len(pieces) / most) if pieces else 1
     return [_one(pieces[i : i + size]) for i in range(0, len(pieces), size)] if size > 1 else list(pieces)
 
@@ -124,7 +124,7 @@ def _phases(pieces: Iterable[TimePiece], work: TimePiece, most: int) -> Iterator
 
 
 def _by_name(pieces: Sequence[TimePiece], most: int) -> Iterator[TimePiece]:
-    """At most `most` pieces. If there are few names, each keeps its own."""
+    """Yields at most `most` pieces. If there are few names, each keeps its own."""
     groups: dict[tuple[str, str], list[TimePiece]] = {}
     for piece in sorted(pieces, key=_start):
         groups.setdefault((piece.work, piece.name), []).append(piece)

@@ -18,7 +18,7 @@ def greedy_answers(
     max_new_tokens: int,
     progress: SamplingProgress,
 ) -> list[SampleResult]:
-    """The likeliest answer to each prompt."""
+    """The most likely answer to each prompt."""
     from trainer.inference.local import LocalSampler
 
     trained = [parameter for parameter in learner.plain.parameters() if parameter.requires_grad]

@@ -19,7 +19,7 @@ from ..session.errors import RunFailed
 WRONG_TURNS = "wrong_turns"
 """Key of an example's `meta`: places of messages that are not learnt; the answer is the last one."""
 WRONG_SPANS = "wrong_spans"
-"""The same for parts of messages: [place, start, end], in characters."""
+"""The key for parts of messages that are not learned: [place, start, end], in characters."""
 
 
 class Unusable(ValueError):

@@ -150,7 +150,7 @@ class Plan:
         return arm.recipe or self.recipe
 
     def used(self, arm: Arm) -> dict[str, tuple[Arm, str]]:
-        """By role, the arm whose output it uses, and the output's name; an empty name stands for the first output of that arm's
+        """Role -> the arm whose output it uses, and the output's name; an empty name stands for the first output of that arm's
         recipe. Raises ValueError if that arm does not come before this one.
         """
         found, earlier = {}, {each.name: each for each in self.arms[: self.arms.index(arm)]}

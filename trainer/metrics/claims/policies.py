@@ -87,7 +87,7 @@ _OBJECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
     "oapl": ("OAPL", {"name": "oapl"}),
 }
 
-# With L = 50 there are five pushes: the regression learns what one version of the sampler can teach, and goes on from there.
+# With L = 50 there are five pushes: the regression learns what one version of the sampler can teach, and continues from there.
 _LONGER = {"steps": 250, "rollout": {"prompts_per_step": 4}, "evaluation": {"every": 25}}
 
 

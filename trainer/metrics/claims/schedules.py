@@ -15,7 +15,8 @@ def _async(policy: str, **runner: Any) -> dict[str, Any]:
 
 
 def _april(max_staleness: int) -> dict[str, Any]:
-    """The APRIL schedule with twice as many prompts as are trained on: responses that are not finished by then are put off and go on later."""
+    """The APRIL schedule with twice as many prompts as are trained on: responses that are not finished by then are put off and continue
+    later."""
     return _async("april", oversample=2.0, segment_tokens=_SEGMENT, max_staleness=max_staleness)
 
 

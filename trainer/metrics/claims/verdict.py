@@ -4,7 +4,7 @@ For each part of a claim there is one number per seed (a difference of two arms 
 its mean over seeds. The part *holds* if the whole interval is above 0; it *does not hold here* if the whole interval is
 below the smallest amount that would matter; otherwise it is *not decided*. A claim holds if all its parts do, and does not
 hold here if one of them does not. The number of parts needs no correction: a claim that needs all of them to hold
-does not become likelier by their number. Several claims of one plan do make it likelier that one of them holds by chance:
+does not become more likely by their number. Several claims of one plan do make it more likely that one of them holds by chance:
 their p-values are corrected by Holm's method (1979), and a claim that holds only without the correction is *not decided* with it.
 """
 

@@ -9,7 +9,7 @@ from ..parts import Item, Part, Services
 from . import arm, custom, judgements, models, rubrics, texts, writing
 
 Measure = Callable[..., Awaitable[list[Part]]]
-"""From (part, items, services) it makes a `Part` for each item, in order. If it raises, no item has this part."""
+"""A function that makes a `Part` for each item from (part, items, services), in order. If it raises, no item has this part."""
 
 KINDS: dict[str, Measure] = {
     "verifier": rubrics.verifier,

@@ -21,7 +21,7 @@ AS_LETTERS = str.maketrans("@4831!05$7", "aabeiiosst")
 
 
 class NotGuessable:
-    """For `AUTH_PASSWORD_VALIDATORS`; raises ValidationError with the reason."""
+    """A validator for `AUTH_PASSWORD_VALIDATORS`; raises ValidationError with the reason."""
 
     def validate(self, password: str, user: User | None = None) -> None:
         if len(set(password.lower())) < LEAST_DIFFERENT:

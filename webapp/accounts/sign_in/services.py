@@ -15,7 +15,7 @@ LINK_LIFETIME = timedelta(hours=12)
 
 
 def get_or_create_user(email: str, name: str = "") -> User:
-    """For the person who runs the server: the user with this address. A new user has no password and signs in by link until they set one.
+    """The user with this address, for the person who runs the server. A new user has no password and signs in by link until they set one.
     An account that took the address without a proof loses it."""
     known = User.objects.filter(email=email.strip().lower()).exclude(proof=Proof.NONE).first()
     if known:

@@ -68,7 +68,7 @@ def tokens(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -
 
 @router.get("/tokens/all", response=OwnedTokenList, summary="Everybody's tokens for this workspace")
 def all_tokens(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
-    """For owners, who can revoke each of them by `DELETE /tokens/{token_id}`."""
+    """Only owners may call this. They can revoke each token by `DELETE /tokens/{token_id}`."""
     return page(queries.all_tokens(require(request, Role.OWNER)), cursor, limit, "-id")
 
 

@@ -69,7 +69,7 @@ def _long_ago(job: Job) -> bool:
 
 
 def ask_where_gold_waits() -> int:
-    """For beat, because not every answer to a gold task is followed by a page view. Returns the number of jobs it queued."""
+    """Called by beat, because not every answer to a gold task is followed by a page view. Returns the number of jobs it queued."""
     held = Answer.objects.filter(current=True, gold_right=None, assignment__task__overlap=None)
     projects = Project.objects.filter(kind__in=gold_answers.MATCHED, pk__in=held.values("project"))
     return sum(map(ask, projects))

@@ -116,7 +116,7 @@ def review_tasks(project: Project, task_ids: Iterable[int]) -> None:
 
 
 def review_where_the_order_follows() -> int:
-    """For beat, because answers change the order of tasks without a page view. Returns the number of new answers.
+    """Called by beat, because answers change the order of tasks without a page view. Returns the number of new answers.
 
     Only in projects that are open and served by disagreement with the judge. All others wait for a reader.
     """

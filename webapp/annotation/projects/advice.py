@@ -89,7 +89,7 @@ def _of_people(project: Project, people: list[Person], named: bool) -> list[Advi
 
 
 def next_steps(membership: Membership, project: Project, far: Progress, people: list[Person]) -> list[Advice]:
-    """At most three things worth doing now, for this role."""
+    """The next steps for this role, at most three."""
     steps: list[Advice] = []
     writes = membership.may(Role.RESEARCHER)
     if writes and project.state == State.DRAFT:

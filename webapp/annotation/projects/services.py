@@ -75,7 +75,7 @@ def create(
 
 
 def mark(project: Project) -> str:
-    """The same for two reads of a project if nothing that `update` changes has changed between them."""
+    """A digest of all that `update` changes: it is equal for two reads if nothing has changed between them."""
     return sha256(json.dumps([project.name, project.overlap, project.settings], sort_keys=True).encode()).hexdigest()
 
 

@@ -158,7 +158,8 @@ class CommentList(Schema):
     "/projects/{int:project_id}/wins", response=WinList, summary="The models that people prefer, with intervals"
 )
 def model_wins(request: HttpRequest, project_id: Id) -> dict[str, Any]:
-    """For a pairwise project whose responses name their models. A tie counts half, and so does a pair of which both are bad."""
+    """The project must be pairwise, and its responses must name their models. A tie counts half, and so does a pair of which both are
+    bad."""
     found = wins(access.project_read(require(request), project_id))
     return {"items": found and [{**vars(win), "rate": win.rate.json()} for win in found]}
 

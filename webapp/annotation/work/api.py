@@ -184,7 +184,7 @@ def reopen(request: HttpRequest, assignment_id: Id) -> HttpResponse:
 
 @router.post("/assignments/{assignment_id}/renew", response=RenewOut, summary="Renew the lease of your open tasks")
 def renew(request: HttpRequest, assignment_id: Id) -> dict[str, Any]:
-    """For a page that stays open: all your open tasks in the project stay yours for another lease."""
+    """All your open tasks in the project stay yours for another lease. A page that stays open calls this."""
     row = queue.renew(require(request), Assignment(id=assignment_id))
     return {"state": row.state, "lease_until": row.lease_until}
 

@@ -68,7 +68,7 @@ def receiver_standing() -> ReceiverStanding:
 
 
 def message(seal: AuditSeal) -> bytes:
-    """Without the entry's detail if that is too long."""
+    """The message, without the entry's detail if that is too long."""
     entry = seal.entry
     known = audit.entry_json(entry) | {"workspace": entry.workspace_id, "seal": seal.pk, "digest": seal.digest}
     found = _line(entry, known)

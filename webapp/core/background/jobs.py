@@ -108,7 +108,7 @@ class JobKind(Generic[Row]):
         return bool(row.filter(self.queued).update(**end) or row.update(stopping=True))
 
     def end_lost(self, quiet: timedelta, **end: object) -> int:
-        """For kinds that run one job at a time: ends jobs that a dead worker left under way; returns how many."""
+        """Ends jobs that a dead worker left under way, of a kind that runs one job at a time; returns how many."""
         with locks.exclusive(self.work, self._key(0)) as ours:
             lost = self.rows.filter(self.open, ~self.queued, silent("seen_at", quiet))
             return lost.update(**end) if ours else 0
@@ -132,7 +132,7 @@ class JobKind(Generic[Row]):
 
 
 def take_up_lost() -> int:
-    """For beat: of all kinds."""
+    """Takes up lost jobs of all kinds; called by beat."""
     return sum(kind.take_up_lost() for kind in KINDS)
 
 

@@ -41,7 +41,7 @@ class RayJob:
 
     @property
     def was_killed(self) -> bool:
-        """By signal 9, as a shell or Python's subprocess puts it."""
+        """Whether signal 9 ended it, as a shell or Python's subprocess puts it."""
         return self.exit_code in (-9, 137)
 
     @property

@@ -58,7 +58,7 @@ class KeptFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
 
     @staticmethod
     def serve(static_file: WholeFile, request: HttpRequest) -> HttpResponse:
-        """In one piece: for each piece of a stream, the event loop would wait for a thread."""
+        """Sends the file in one piece: for each piece of a stream, the event loop would wait for a thread."""
         found = static_file.get_response(request.method or "", request.META)
         response = HttpResponse(found.file.read() if found.file else b"", status=int(found.status))
         del response["content-type"]

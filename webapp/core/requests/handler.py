@@ -83,7 +83,7 @@ class ThreadedHandler(ASGIHandler):
             body.close()
 
     def _respond(self, request: HttpRequest) -> HttpResponseBase:
-        """In the thread: from the first signal to the last, so that it gives back the connection that it took."""
+        """Runs in the thread, from the first signal to the last, so that it gives back the connection that it took."""
         signals.request_started.send(sender=type(self))
         response: HttpResponseBase = self.get_response(request)
         response._handler_class = type(self)  # type: ignore[attr-defined]  # the sender of the last signal

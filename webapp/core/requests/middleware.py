@@ -48,7 +48,7 @@ class RequestIdMiddleware:
         return response
 
     def _traced(self, request: HttpRequest) -> HttpResponse:
-        """In a span named by the route's pattern. What strangers say of traces in their headers is not believed."""
+        """Responds in a span that is named by the route's pattern. What strangers say of traces in their headers is not believed."""
         known: dict[str, str] = {"http.request.method": request.method or "", "touchstone.request_id": request.id}  # type: ignore[attr-defined]
         with tracing.span(str(request.method), "SERVER", known) as span:
             request.trace = tracing.trace_id()  # type: ignore[attr-defined]
@@ -98,7 +98,7 @@ class ApiErrorsMiddleware:
 
 
 def _in_api_shape(request: HttpRequest, response: HttpResponse) -> None:
-    """In place, so that headers such as `Allow` and `Retry-After` stay."""
+    """Changes the response in place, so that headers such as `Allow` and `Retry-After` stay."""
     code, message = UNNAMED.get(response.status_code, ("error", response.reason_phrase))
     response.content = json.dumps(error_body(request, code, message)).encode()
     response["Content-Type"] = "application/json; charset=utf-8"

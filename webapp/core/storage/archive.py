@@ -73,8 +73,8 @@ class Download:
             yield from stretch.read(first, last)
 
     def begun(self, first: int, last: int) -> Iterator[bytes]:
-        """As `read`, but reads the first block of a file before anything is sent, so that an unreadable file is reported by the response's
-        status. Raises what reading it raises."""
+        """Like `read`, but reads the first block of a file before anything is sent, so that an unreadable file is reported by the
+        response's status. Raises what reading it raises."""
         ahead, left = list[bytes](), iter(self._within(first, last))
         for stretch in left:
             blocks = stretch.read(first, last)

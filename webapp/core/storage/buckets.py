@@ -49,15 +49,15 @@ class BucketAccess:
 
 
 def access(name: str) -> BucketAccess:
-    """From the settings of this installation as they are now."""
+    """The access from the settings of this installation as they are now."""
     names = ("endpoint", "networks", "region", "access_key", "secret")
     return BucketAccess(name, *(getattr(settings.ENV, f"{name.lower()}_{each}") for each in names))
 
 
 def open_bucket(address: str, by: BucketAccess, within_s: float | None = None) -> Store:
-    """By scheme. `within_s`: a request is given up after so long and not tried again. Credentials are the settings' or, if there are none,
-    what the library finds: its own variables, a
-    machine's role. Raises UnusableBucket, and Refused if its network is closed."""
+    """Opens a bucket by the scheme of its address. `within_s`: a request is given up after so long and not tried again. Credentials are the
+    settings' or, if there are none, what the library finds: its own variables, a machine's role. Raises UnusableBucket, and Refused if its
+    network is closed."""
     parts = urlsplit(address)
     if parts.username or parts.password or parts.query:
         raise UnusableBucket(

@@ -22,7 +22,7 @@ def one_line(text: str, most: int, message: str, field: str = "name") -> str:
 
 
 def several_lines(text: str, most: int, message: str, field: str) -> str:
-    """The same for a text that may have several lines."""
+    """Like `one_line`, for a text that may have several lines."""
     return _of_length(text.strip(), most, message, field)
 
 

@@ -152,7 +152,7 @@ def columns(version: DatasetVersion) -> Columns:
 
 @dataclass(frozen=True, eq=False)
 class SplitColumns:
-    """By position: the example's id, the hashes of its prompt and group, and whether it is on each side of the split."""
+    """Arrays by position: the example's id, the hashes of its prompt and group, and whether it is on each side of the split."""
 
     ids: NDArray[np.int64]
     prompts: NDArray[np.int64]

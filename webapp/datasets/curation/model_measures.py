@@ -51,7 +51,7 @@ def offers(version: DatasetVersion) -> dict[str, list[Offer]]:
 
 
 def perplexities(curation: CurationJob, job: int, window: int, report: CurationReport) -> NDArray[np.float64]:
-    """By position, the largest sliding-window perplexity of the example's responses, in nats; NaN if there is none."""
+    """An array by position: the largest sliding-window perplexity of the example's responses, in nats; NaN if there is none."""
     places = _places(curation.version)
     found = np.full(len(places), np.nan)
     for done, (key, texts) in enumerate(SOURCES["log_probs"].read(curation.version, job)):

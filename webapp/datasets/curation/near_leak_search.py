@@ -30,7 +30,7 @@ Positions = NDArray[np.int64]
 
 
 def look(trained_id: int, tried_id: int, side: str) -> None:
-    """For a worker: searches and stores the result. Nothing happens if a version was deleted."""
+    """Searches and stores the result; a worker calls it. Nothing happens if a version was deleted."""
     rows = DatasetVersion.objects.select_related("dataset").in_bulk([trained_id, tried_id])
     if len(rows) < len({trained_id, tried_id}):
         return

@@ -29,7 +29,7 @@ UNSCORED = "no answer has a score"
 
 @dataclass(frozen=True, eq=False)
 class Passed:
-    """By position: `rate`, NaN if it is not known, and of how many answers; without those if a file gives the rates."""
+    """Arrays by position: `rate`, NaN if it is not known, and of how many answers; without those if a file gives the rates."""
 
     rate: NDArray[np.float32]
     tried: Array | None = None
@@ -46,7 +46,7 @@ class Passed:
         return masks[name]
 
     def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """By position: answers that passed, answers with a score."""
+        """Arrays by position: answers that passed, answers with a score."""
         tried = np.zeros(len(self.rate), np.int64) if self.tried is None else self.tried.astype(np.int64)
         return np.rint(np.nan_to_num(self.rate) * tried).astype(np.int64), tried
 

@@ -107,7 +107,7 @@ class Importer:
     def each(
         self, stream: BinaryIO | Members, name: str, mapping: Mapping, beside: Beside, tally: Tally
     ) -> Iterator[tuple[int, Example | RowProblem | None]]:
-        """As `read`, with None for a row that says nothing new.
+        """Like `read`, with None for a row that says nothing new.
 
         `tally` counts the rows as they are read. Rows that are taken already are left out, and a row that is read while the tally is
         passing gives None. A converter that is bound to its file still sees all rows, because it may need what it saw.

@@ -12,7 +12,7 @@ from webapp.files.records import BadRow, Row
 from ..bounds import MAX_LABEL
 
 UNSAID = "unsaid"
-"""In `meta`: the parts of a row that an example cannot hold, each in words; imports of formats that set it count it."""
+"""A key of `meta`: the parts of a row that an example cannot hold, each in words; imports of formats that set it count it."""
 CHOSEN_STRENGTH = -2  # "A is better", for files that say which side won but not by how much
 CHOSEN: list[dict[str, Any]] = [{"a": "a", "b": "b", "strength": CHOSEN_STRENGTH}]
 

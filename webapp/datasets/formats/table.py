@@ -11,7 +11,7 @@ from .compared_columns import FIRST, SECOND, WHICH, compared
 from .convert import Mapping, with_ids
 from .fields import content_key, messages, pair, remaining_fields, side_of
 
-# our field -> column names from which it is guessed, the likeliest first
+# our field -> column names from which it is guessed, the most likely first
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "key": ("key", "id", "uid", "prompt_id", "question_id", "example_id", "idx"),
     "prompt": (

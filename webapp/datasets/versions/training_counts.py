@@ -43,7 +43,7 @@ def known(version: DatasetVersion) -> Counts | None:
 
 
 def count_now(version: DatasetVersion) -> Counts:
-    """The same; if necessary, it counts now, for any size."""
+    """The counts of a version; if necessary, it counts now, for any size."""
     if (found := stored_counts(version)) is not None:
         return found
     sides: dict[str, Counter[str]] = {"train": Counter(), HELDOUT: Counter()}

@@ -31,7 +31,7 @@ def lock_dataset_name(workspace_id: int, name: str) -> Iterator[None]:
 
 @contextmanager
 def alone_or_conflict(workspace_id: int, name: str) -> Iterator[None]:
-    """The same, but raises Conflict instead of waiting if there is another writer."""
+    """Like `lock_dataset_name`, but raises Conflict instead of waiting if there is another writer."""
     digest = hashlib.sha256(f"{workspace_id}:{name}".encode()).digest()
     with locks.exclusive(locks.Work.DATASET_NAME, int.from_bytes(digest[:4], "big")) as ours:
         if not ours:

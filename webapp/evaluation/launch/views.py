@@ -62,7 +62,7 @@ def evaluations(request: HttpRequest) -> HttpResponseBase:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def evaluation_new(request: HttpRequest) -> HttpResponseBase:
-    """Without a recipe, the choice of recipes; with one, its form."""
+    """The choice of recipes or, with a recipe, its form."""
     membership = require(request)
     recipe = request.GET.get("recipe", "")
     if recipe not in RECIPES:

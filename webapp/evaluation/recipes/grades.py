@@ -22,7 +22,7 @@ class Graded:
 
 
 def graded(example: Example) -> list[Graded]:
-    """In the order of responses and criteria; those that nobody decided are left out.
+    """Grades in the order of responses and criteria; those that nobody decided are left out.
 
     Grades are what annotation publishes under `meta.annotation`, and what graded imports keep in `meta.verdicts`. A grade of a response or
     criterion that the example no longer has is left out.

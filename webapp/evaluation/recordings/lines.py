@@ -43,7 +43,7 @@ def as_lines(name: str, content: bytes) -> bytes:
 
 
 def _read(path: str) -> str | None:
-    """In a confined child: the lines of a file of verdicts, None for one that holds such lines already or nothing known."""
+    """Runs in a confined child: returns the lines of a file of verdicts, None for one that holds such lines already or nothing known."""
     try:
         form = detect(Bundle(Path(path)))
         if form.name == AUDIT:

@@ -64,7 +64,7 @@ def facts(version: JudgeVersion) -> JudgeFacts:
 
 
 def _asks(endpoint: Endpoint) -> str:
-    """The same text for two endpoints with the same weights, or the same address and model; recorded outputs belong to no model."""
+    """A text that is equal for two endpoints with the same weights, or the same address and model; recorded outputs belong to no model."""
     if endpoint.kind == Endpoint.Kind.LOCAL:
         return f"weights {endpoint.registered_model_id}"
     return f"{endpoint.url} {endpoint.model}" if endpoint.kind == Endpoint.Kind.CHAT else f"recorded {endpoint.pk}"

@@ -146,7 +146,8 @@ def _examples(evaluation: Evaluation) -> list[Example]:
 
 
 def _all_gradable(evaluation: Evaluation, found: list[Example]) -> None:
-    """By the rubric that gave the judge's score. A part of the draw would not be a random one, and would not lead to the interval."""
+    """Checks that all can be graded by the rubric that gave the judge's score. A part of the draw would not be a random one, and would not
+    lead to the interval."""
     drawn = {
         (subject["example"], subject["response"]): {each["text"] for each in values["criteria"]}
         for subject, values in _marked(evaluation).values_list("subject", "values")

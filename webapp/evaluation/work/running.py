@@ -436,7 +436,7 @@ class RecipeWork:
 
     def left_waiting(self) -> bool:
         """Whether somebody has ended it meanwhile. If it was resumed while a job was still stopping, it is resumed once more, because that
-        job goes on only when it has stopped."""
+        job continues only when it has stopped."""
         if self.stopped():
             return True
         if self._again and self.evaluation.jobs.filter(state=WeightsJob.State.STOPPING).exists():

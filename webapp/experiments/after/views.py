@@ -94,7 +94,7 @@ def _also(request: HttpRequest, before: str = "") -> tuple[int, ...]:
 @never_cache
 @require_http_methods(["GET"])
 def chain_recipe(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """From the choice of a recipe to its form."""
+    """Leads from the choice of a recipe to its form."""
     access.behind(require(request), run_id, behind := whole_number(request.GET.get("behind", ""), 12) or 0)
     recipe = request.GET.get("recipe", "")
     if recipe not in RECIPES:

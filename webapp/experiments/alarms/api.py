@@ -19,7 +19,7 @@ from .schemas import AlarmAskedOut, AlarmList
     summary="Alarms of a run: signs that its policy games its reward, or learns nothing or badly",
 )
 def run_alarms(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
-    """The newest step first; one of each sign."""
+    """One alarm of each sign, the newest step first."""
     return {
         "items": [serializers.alarm(each) for each in services.described_alarms(run_of(request, run_id))],
         "next": None,

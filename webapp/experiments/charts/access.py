@@ -9,7 +9,7 @@ from ..models import CustomChart
 
 
 def chart_write(membership: Membership, run_id: int, chart_id: int, removed: bool = False) -> CustomChart:
-    """With `removed` one that can be brought back, else one that is there."""
+    """A chart that is there or, with `removed`, one that can be restored."""
     run = run_write(membership, run_id)
     rows = CustomChart.objects.filter(workspace_id=membership.workspace_id, recipe=run.recipe)
     found = rows.filter(pk=chart_id, removed_at__isnull=not removed).first()

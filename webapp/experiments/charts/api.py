@@ -31,7 +31,7 @@ def list_charts(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
 
 @router.post("/runs/{run_id}/charts", response={201: s.CustomChartOut}, summary="Create a chart of expressions")
 def make_chart(request: HttpRequest, run_id: RunId, payload: s.CustomChartIn) -> Status[dict[str, Any]]:
-    """For all runs of its recipe, for everybody in the workspace. 422 has the place of the error in `place`."""
+    """The chart is for all runs of its recipe, and for everybody in the workspace. 422 has the place of the error in `place`."""
     membership = require(request)
     run = run_write(membership, run_id)
     return Status(201, _chart(services.create(membership, run, _wanted(payload))))

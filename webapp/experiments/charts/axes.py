@@ -1,4 +1,4 @@
-"""By what the charts of a run can be drawn besides step and time: what it had sampled or learned from up to a step."""
+"""The axes of a run's charts besides step and time: what it had sampled or learned from up to a step."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass

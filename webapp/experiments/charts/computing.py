@@ -70,7 +70,7 @@ def _together(formula: ChartFormula, held: Sequence[levels.Points], totals: dict
 
 
 def _thinned(made: levels.Points, max_points: int) -> tuple[levels.Points, list[bool]]:
-    """At most about `max_points`, with the first point of every gap; and whether each of them is a gap."""
+    """About `max_points` points at most, with the first point of every gap; and whether each of them is a gap."""
     finite = np.isfinite(made["value"])
     kept = made[finite]
     if len(kept) > max_points:

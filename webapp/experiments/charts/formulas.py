@@ -93,7 +93,7 @@ def _tokens(text: str) -> list[_FormulaToken]:
 
 
 class _FormulaParser:
-    """By recursive descent, with one method for each rule of the grammar."""
+    """Parses by recursive descent, with one method for each rule of the grammar."""
 
     def __init__(self, text: str) -> None:
         self._tokens = _tokens(text)

@@ -70,7 +70,8 @@ def _titled(text: str, expressions: Sequence[str]) -> str:
 
 
 def create(membership: Membership, run: Run, content: ChartContent) -> CustomChart:
-    """For all runs of the recipe, behind the charts that are there. Raises Invalid like `fields`, Conflict if there are too many."""
+    """Creates a chart for all runs of the recipe, behind the charts that are there. Raises Invalid like `fields`, Conflict if there are too
+    many."""
     fields = content.fields()
     with transaction.atomic():
         _locked(membership)
@@ -101,7 +102,7 @@ def change(membership: Membership, chart: CustomChart, content: ChartContent) ->
 
 
 def move(membership: Membership, chart: CustomChart, place: int) -> None:
-    """To this place among those of its recipe, counted from 0; the others make room."""
+    """Moves a chart to this place among those of its recipe, counted from 0; the others make room."""
     with transaction.atomic():
         _locked(membership)
         rows = [row for row in queries.charts(chart.workspace_id, chart.recipe) if row.pk != chart.pk]
@@ -121,7 +122,7 @@ def remove(membership: Membership, chart: CustomChart) -> None:
 
 
 def bring_back(membership: Membership, chart: CustomChart) -> CustomChart:
-    """At its old place. Raises Conflict if the recipe has too many meanwhile."""
+    """Restores a removed chart at its old place. Raises Conflict if the recipe has too many meanwhile."""
     with transaction.atomic():
         _locked(membership)
         rows = queries.charts(chart.workspace_id, chart.recipe)

@@ -56,7 +56,8 @@ class RunToken(HttpBearer):
 
 
 class EventToken(HttpBearer):
-    """The same, but reads only what the check needs: `events.apply` reads the run again under its lock. Leaves the token on `request.auth`."""
+    """Like `RunToken`, but reads only what the check needs: `events.apply` reads the run again under its lock. Leaves the token on
+    `request.auth`."""
 
     def authenticate(self, request: HttpRequest, token: str) -> str | None:
         match = request.resolver_match

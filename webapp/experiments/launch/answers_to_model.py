@@ -1,4 +1,4 @@
-"""From people's comparisons to a reward model in one click: publish what they chose, and train on it."""
+"""Makes a reward model of people's comparisons in one click: publishes what they chose, and trains on it."""
 
 from dataclasses import dataclass
 from typing import Any

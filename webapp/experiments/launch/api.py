@@ -141,7 +141,7 @@ def delete(request: HttpRequest, run_id: RunId) -> Status[None]:
 
 @router.post("/runs/{run_id}/restore", response=s.RunOut, summary="Restore a deleted draft")
 def restore_draft(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
-    """For a day after it was deleted, with its number, tags, notes and history. Twice is harmless."""
+    """A deleted draft can be restored for a day, with its number, tags, notes and history. A second restore changes nothing."""
     membership = access.may_write(require(request))
     discarding.restore(membership, run_id)
     return serializers.run(access.run_write(membership, run_id))

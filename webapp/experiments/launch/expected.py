@@ -141,7 +141,8 @@ def _use(version: JudgeVersion, rows: list[RunJudge], config: RecipeConfig) -> _
 
 
 def _money(endpoint: Endpoint, rows: list[RunJudge], tokens: float) -> float | None:
-    """By the price of a token in the runs that counted money; None if the endpoint has no prices, or none of the runs counted any."""
+    """The cost, by the price of a token in the runs that counted money; None if the endpoint has no prices, or none of the runs counted
+    any."""
     if endpoint.price_prompt is None or endpoint.price_completion is None:
         return None
     if not endpoint.price_prompt and not endpoint.price_completion:

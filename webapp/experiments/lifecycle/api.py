@@ -52,7 +52,7 @@ def resume(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
 
 @router.post("/runs/{run_id}/extend", response=s.RunOut, summary="Extend a run to more steps")
 def extend(request: HttpRequest, run_id: RunId, payload: ExtendIn) -> dict[str, Any]:
-    """From the last checkpoint of a finished or stopped run. 409 if its model is in use, or no checkpoint is kept."""
+    """The run must be finished or stopped; it continues from its last checkpoint. 409 if its model is in use, or no checkpoint is kept."""
     membership = require(request)
     return serializers.run(services.extend(membership, access.run_write(membership, run_id), payload.steps))
 

@@ -108,7 +108,8 @@ def used_up(run: Run) -> str:
 
 
 def still_used_up(run: Run) -> str:
-    """The same for a caller that holds the lock of the run: a single piece is read. Empty if there are more points, and a later look decides."""
+    """Like `used_up`, for a caller that holds the lock of the run: a single piece is read. Empty if there are more points, and a later look
+    decides."""
     rule = EarlyStop.of(run.stop_early)
     return rule.reason(run.recipe) if rule and (_waited(run, rule) or 0) >= rule.patience else ""
 

@@ -1,4 +1,4 @@
-"""For about how long a run continues, and when the next places are free. An unknown value is None, never a guess."""
+"""Estimates how long a run continues, and when the next places are free. An unknown value is None, never a guess."""
 
 from collections.abc import Iterable
 from datetime import datetime

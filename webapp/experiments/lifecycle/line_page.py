@@ -88,7 +88,7 @@ class WaitingLine:
 
     @property
     def memory(self) -> float:
-        """In GB, as `memory_free` is."""
+        """The memory in GB, like `memory_free`."""
         return _gb(self.there)
 
     @property

@@ -27,7 +27,7 @@ def at_launch(run: Run) -> int | None:
 
 
 def at_resume(run: Run) -> int | None:
-    """The same, with what its own process has held."""
+    """The memory that a resumed run needs, with what its own process has held."""
     return _larger(run, None if run.first_metric_at is None else run.pk)
 
 

@@ -97,7 +97,7 @@ def _if_there(own: JobResources) -> JobResources:
 
 
 def process_resources(run: Run) -> JobResources:
-    """The same with a GPU, even if there are none."""
+    """The resources of the run's first process, with a GPU even if there are none."""
     return _both(run).own
 
 

@@ -1,4 +1,4 @@
-"""For how many values a metric has not improved, as Keras' `EarlyStopping` and Lightning's count it.
+"""Counts for how many values a metric has not improved, as Keras' `EarlyStopping` and Lightning's count it.
 
 A value improves if it is better than the best one by more than `min_delta`; then it is the best one, and the count begins again. The first
 value is the best at first. What was counted is kept (`MetricProgress`), so that only points that came since are read. Code that writes
@@ -25,7 +25,7 @@ class Patience:
     waited: int = 0
 
     def after(self, found: Iterable[tuple[int, float]], higher: bool, min_delta: float) -> "Patience":
-        """With further values, (step, value) by step."""
+        """The patience after further values, (step, value) by step."""
         step, best, waited = self.step, self.best, self.waited
         for step, value in found:  # noqa: B007  the last one counts
             if best is None or (value - min_delta > best if higher else value + min_delta < best):

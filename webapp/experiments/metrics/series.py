@@ -38,7 +38,7 @@ class Series:
         return bool(np.isfinite(self.numbers).all())
 
     def finite(self) -> "Series | None":
-        """Without the values that are not finite; None if no other is left."""
+        """The series without the values that are not finite; None if no other is left."""
         kept = np.isfinite(self.numbers)
         if kept.all():
             return self
@@ -60,7 +60,7 @@ def of_steps(told: Iterable[StepMetrics]) -> dict[str, Series]:
 
 
 def of_points(told: Iterable[LoggedPoint]) -> dict[str, Series]:
-    """The same of points: of each metric by step, no step twice."""
+    """Series of points, of each metric by step; no step comes twice."""
     rows: dict[str, list[LoggedPoint]] = {}
     for each in told:
         rows.setdefault(each.key, []).append(each)

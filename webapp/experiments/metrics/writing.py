@@ -75,7 +75,7 @@ FROM unnest(%(ids)s::bigint[], %(grids)s::int[], %(numbers)s::text[]) AS told(id
 WHERE stretch.id = told.id
 """
 # Stretches that hold one of the steps become rows again, to which all that is said of repeats applies. A row that is there already can
-# only be of a server of before that went on writing during an upgrade: it is newer.
+# only be of a server of before that continued writing during an upgrade: it is newer.
 UNPACKED = """
 WITH gone AS (
     DELETE FROM experiments_metricstretch AS stretch
@@ -187,7 +187,7 @@ def _ends(run_id: int, keys: list[str]) -> dict[str, Ends]:
 
 
 def _again(first: Mapping[str, int], ends: Mapping[str, Ends]) -> dict[str, int]:
-    """The metrics that do not only go on, each with the first step that was told. Levels never reach behind what is stored."""
+    """The metrics that do not only continue, each with the first step that was told. Levels never reach behind what is stored."""
     return {key: step for key, step in first.items() if step <= ends[key].step}
 
 

@@ -27,7 +27,7 @@ def list_notes(
     cursor: str | None = None,
     limit: Limit = 50,
 ) -> dict[str, Any]:
-    """The newest first."""
+    """Notes, the newest first."""
     membership = require(request)
     found, following = queries.notes(run_read(membership, run_id), step, phase, cursor, limit)
     return {"items": [serializers.note(each, membership) for each in found], "next": following}

@@ -96,7 +96,7 @@ class _Open:
 
 
 _OPEN: dict[tuple[int, int, str], _Open] = {}
-"""By loop, endpoint and what it is asked with: all requests of this process share connections and limits. Only the thread
+"""Connections by loop, endpoint and what it is asked with: all requests of this process share connections and limits. Only the thread
 of the loop touches it."""
 
 

@@ -83,7 +83,7 @@ def _checksums(codes: Codes, starts: Places, sizes: Places) -> Codes:
 
 
 def _with_character(sums: Codes, codes: Codes) -> Codes:
-    """With the three or four bytes that UTF-8 has for a character that is UNBROKEN."""
+    """Adds the three or four bytes that UTF-8 has for a character that is UNBROKEN."""
     four = codes > 0xFFFF
     lead = np.where(four, _with_byte(sums, 0xF0 | codes >> 18), sums)
     second = np.where(four, 0x80 | codes >> 12 & 0x3F, 0xE0 | codes >> 12)

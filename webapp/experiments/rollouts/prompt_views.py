@@ -14,7 +14,7 @@ from .. import access
 @never_cache
 @require_GET
 def run_prompt(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Without a key, the rollouts of the run: there a prompt is chosen."""
+    """The page of one prompt. Without a key, it leads to the rollouts of the run, where a prompt is chosen."""
     run = access.run_read(require(request), run_id)
     key = request.GET.get("key", "")
     if not key:

@@ -169,8 +169,8 @@ def _fitting_page(search: WordSearch, found: list[Rollout], more: bool, order: s
 
 
 def _newest_found(search: WordSearch, wanted: RolloutQuery, cursor: str | None, limit: int) -> FoundRollouts:
-    """The newest first, by when they were stored. Other filters and phrases are held against what has the words: a page may
-    be short, or empty, where many have these and few fit; `next` continues from there."""
+    """Rollouts that were found, the newest first by when they were stored. Other filters and phrases are held against what has the words: a
+    page may be short, or empty, where many have these and few fit; `next` continues from there."""
     columns = ORDERS["found"]
     before = decode(cursor, "found", columns)[0] if cursor else None
     most = limit + 1 if wanted.plain else MAX_LOOKED_AT

@@ -60,7 +60,7 @@ class RolloutDatasetIn(Schema):
 
 
 class RolloutPreviewIn(RolloutDatasetIn):
-    """The same without a name, and how many cases of each filter are listed."""
+    """`RolloutDatasetIn` without a name, and how many cases of each filter are listed."""
 
     name: Annotated[str, Field(max_length=120)] = ""
     cases: Annotated[int, Field(ge=0, le=200)] = 5

@@ -73,7 +73,7 @@ def example(run: Run, kind: str, rows: Sequence[Rollout], known: Example | None)
 
 
 def _record(row: Rollout) -> RolloutRecord:
-    """Without its tokens, which are most of it."""
+    """The record of a rollout without its tokens, which are most of it."""
     return RolloutRecord.model_validate({name: value for name, value in row.content.items() if name not in TOKENS})
 
 

@@ -97,6 +97,6 @@ def log(
 
 @router.get("/runs/{run_id}/history", response=HistoryOut, summary="Every change of a run's state: when, who and why")
 def history(request: HttpRequest, run_id: RunId, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
-    """From the audit log, newest first."""
+    """The entries come from the audit log, newest first."""
     found, following = run_history.events(run_of(request, run_id), cursor, limit)
     return {"items": [event.json() for event in found], "next": following}

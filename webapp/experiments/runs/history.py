@@ -94,7 +94,7 @@ def _entries(run: Run) -> QuerySet[AuditEntry]:
 
 
 def _after(run: Run, newest: AuditEntry) -> datetime | None:
-    """Until when the state lasted with which a page begins; None for a run that is over."""
+    """The end of the state with which a page begins; None for a run that is over."""
     later = _entries(run).filter(id__gt=newest.pk, action__in=STATES).order_by("id").first()
     if later is not None:
         return later.created_at

@@ -41,7 +41,7 @@ MOST_ACTIVE = 6
 
 
 def overview(workspace_id: int, recent: int) -> tuple[list[ListedRun], list[ListedRun]]:
-    """At most `MOST_ACTIVE` active runs, running ones first, and the `recent` newest of the others. Three queries."""
+    """The active runs, at most `MOST_ACTIVE` and running ones first, and the `recent` newest of the others. Three queries."""
     found = queries.runs(workspace_id).order_by("-id")
     active = sorted(found.filter(state__in=ACTIVE)[:50], key=lambda run: ORDER.index(run.state))
     active = active[:MOST_ACTIVE]

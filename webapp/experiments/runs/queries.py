@@ -30,7 +30,7 @@ def filtered_runs(
 
 
 def experiments(workspace_id: int) -> QuerySet[Experiment]:
-    """With `run_count`, which leaves out drafts."""
+    """Experiments with `run_count`, which leaves out drafts."""
     launched = ~Q(runs__state=Run.State.DRAFT)
     return Experiment.objects.filter(workspace_id=workspace_id).annotate(run_count=Count("runs", filter=launched))
 

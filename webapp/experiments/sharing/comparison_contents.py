@@ -15,7 +15,7 @@ UNLIKE = "measured in another way than most of the others"
 
 
 def comparison(opened: OpenedLink, baseline: int | None) -> dict[str, Any]:
-    """As `compare_api.told`, but each run has its place, from 1, for its id. `baseline` is such a place; 0: none; None: the link's."""
+    """Like `compare_api.told`, but each run has its place, from 1, for its id. `baseline` is such a place; 0: none; None: the link's."""
     found = comparing.compare_runs(opened.link.workspace_id, opened.runs, shown=value)
     places = _places(opened)
     chosen = (

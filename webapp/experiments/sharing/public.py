@@ -69,7 +69,7 @@ def _opened(
 
 
 def _refused(request: HttpRequest, status: int, title: str, message: str) -> HttpResponse:
-    """The same for every reason; a chart gets it as JSON."""
+    """A response that is the same for every reason; a chart gets it as JSON."""
     if request.headers.get("Accept", "").startswith("application/json"):
         code = "too_many_requests" if status == 429 else "not_found"
         return JsonResponse(error_body(request, code, f"{title}. {message}"), status=status)

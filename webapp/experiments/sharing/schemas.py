@@ -59,7 +59,7 @@ class ShareLinkList(Schema):
 
 
 def links_json(links: Sequence[ShareLink]) -> list[dict[str, Any]]:
-    """As `ShareLinkOut` has it, of rows of `queries.links`."""
+    """Like `ShareLinkOut` has it, of rows of `queries.links`."""
     listed = queries.listed(links)
     return [
         {
@@ -72,6 +72,6 @@ def links_json(links: Sequence[ShareLink]) -> list[dict[str, Any]]:
 
 
 def told_made(link: ShareLink, secret: str) -> dict[str, Any]:
-    """As `ShareLinkMade` has it."""
+    """Like `ShareLinkMade` has it."""
     (row,) = links_json(list(queries.links(link.workspace_id).filter(pk=link.pk)))
     return {**row, "url": services.address(secret)}

@@ -59,7 +59,7 @@ class AxisRow:
         return f"Values separated by commas{': ' if choices else ''}{', '.join(map(str, choices))}"
 
     def raw(self) -> dict[str, Any]:
-        """As `checking.Wish` takes it."""
+        """Like `checking.Wish` takes it."""
         ends = RANGE.match(self.text)
         if ends and self.key and self.key.kind in ("int", "float"):
             low, high = (keys.read(self.key, end) for end in ends.groups())

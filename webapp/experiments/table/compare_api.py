@@ -166,8 +166,8 @@ def prompts(
     second: Annotated[int, Query(ge=1, lt=2**63, description="The run that is compared with it")],
     limit: Annotated[int, Query(ge=1, le=prompts_apart.MOST_PROMPTS)] = 20,
 ) -> PromptsApart:
-    """By the mean reward of the responses to each held-out prompt, at each run's newest evaluation. A prompt is the same in both if its
-    example has the same key. The interval of `mean` is a bootstrap over prompts."""
+    """Prompts are ordered by the mean reward of the responses to each held-out prompt, at each run's newest evaluation. A prompt is the
+    same in both if its example has the same key. The interval of `mean` is a bootstrap over prompts."""
     membership = runs_access.may_read(require(request))
     if first == second:
         raise Invalid("A run does not differ from itself.", {"second": "name another run"})

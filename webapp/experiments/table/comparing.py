@@ -184,8 +184,8 @@ class Curves:
 
 
 def curves(runs: Sequence[Run], key: str, points: int = MOST_POINTS) -> Curves:
-    """At most `points` for a run and `POINTS` in all. Each value is the mean of a range of steps, which is longer if there are more
-    runs."""
+    """Curves with at most `points` for a run and `POINTS` in all. Each value is the mean of a range of steps, which is longer if there are
+    more runs."""
     most = max(2, min(points, MOST_POINTS, POINTS // max(len(runs), 1)))
     found = ranges.means([run.pk for run in runs], key, most)
     places, at = np.unique(found.place, return_inverse=True)

@@ -1,4 +1,4 @@
-"""From the terms of a query to conditions on runs. Every name is resolved in the reader's own workspace."""
+"""Turns the terms of a query into conditions on runs. Every name is resolved in the reader's own workspace."""
 
 import re
 from collections.abc import Callable, Collection, Sequence

@@ -95,7 +95,7 @@ def page(membership: Membership, layout: Layout, cursor: str | None = None, limi
 
 
 def _resolved(membership: Membership, layout: Layout) -> tuple[keyset.RowOrder, tuple[Column, ...], dict[str, str]]:
-    """As `queries.resolved`, with the order of the groups: a fact of single runs, such as their names, orders by the newest run."""
+    """Like `queries.resolved`, with the order of the groups: a fact of single runs, such as their names, orders by the newest run."""
     if layout.group == TAG and layout.sort.removeprefix("-") == TAG:
         _, shown, unknown = queries.resolved(membership, replace(layout, sort=queries.NEWEST))
         return keyset.RowOrder(TAGS, layout.sort.startswith("-")), shown, unknown
@@ -124,7 +124,7 @@ class _Group:
 
 
 def _groups(states: Mapping[int, str], by: Column | None, name: str) -> "dict[str | float | None, _Group]":
-    """By value; texts that differ only in capital letters are one, as in queries. `ids` stay in the order of the runs."""
+    """The groups by value; texts that differ only in capital letters are one, as in queries. `ids` stay in the order of the runs."""
     held: dict[int, list[Value]] = {}
     for run_id, value in _held(list(states), by, name):
         held.setdefault(run_id, []).append(value)
@@ -149,7 +149,7 @@ def _held(ids: list[int], by: Column | None, name: str) -> Iterable[tuple[int, V
 
 
 def _values(ids: Collection[int], shown: Iterable[Column]) -> dict[tuple[int, str], Value]:
-    """As `queries.values_of`, without an object for each of the many values."""
+    """Like `queries.values_of`, without an object for each of the many values."""
     by_pk: dict[int, list[Column]] = {}
     for column in shown:
         if column.pk is not None:

@@ -111,7 +111,7 @@ def _stranger() -> str:
 
 
 def _touch(key: DirectoryKey) -> None:
-    """To the minute: one write a minute, not one a request."""
+    """Notes the use of the key to the minute: one write a minute, not one a request."""
     now = timezone.now()
     if key.last_used_at is None or now - key.last_used_at > timedelta(minutes=1):
         DirectoryKey.objects.filter(pk=key.pk).update(last_used_at=now)

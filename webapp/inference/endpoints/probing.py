@@ -45,7 +45,7 @@ async def test(target: Target) -> Finding:
 
 
 async def test_local(target: LocalTarget) -> Finding:
-    """As `test`, for a local model, which a process loads first. `load_ms` is the time until the first answer."""
+    """Like `test`, for a local model, which a process loads first. `load_ms` is the time until the first answer."""
     started = perf_counter()
     async with LocalClient(target) as client:
         await client.chat(READY)
@@ -101,7 +101,7 @@ async def probe(target: Target) -> Finding:
 
 
 async def probe_local(target: LocalTarget) -> Finding:
-    """As `probe`, for a local model: it asks yes-no questions, as judges of criteria do. Raises EndpointProblem."""
+    """Like `probe`, for a local model: it asks yes-no questions, as judges of criteria do. Raises EndpointProblem."""
     questions = [f"{LONG}\n\nIs there a line {number}?" for number in (7, 8)]
     async with LocalClient(target) as client:
         replies = await asyncio.gather(*(client.chat(_asking(question, 1)) for question in questions))

@@ -31,7 +31,8 @@ from ..models import RegisteredModel
 FETCHED = "fetched"
 KEPT_FETCHED = timedelta(days=30)
 APART = "apart"
-"""In `RegisteredModel.stored`: the place below which each file lies at its own path, because a program has sent the files one by one."""
+"""A value of `RegisteredModel.stored`: the place below which each file lies at its own path, because a program has sent the files one by
+one."""
 WORDS = (".json", ".jinja", ".txt", ".model")
 LONGEST_WORDS = 100_000_000  # bytes of a file that is read to find out what a model is
 _NAME = re.compile(FILE_NAME)
@@ -231,7 +232,7 @@ def _file(folder: Path, path: Path, beat: Callable[[], None]) -> ModelFile:
 
 
 def local_source(source: ModelSource, workspace_id: int) -> ModelSource:
-    """The same source with folders of this server. A model that is read from the store is fetched once, into var/fetched.
+    """The source with folders of this server. A model that is read from the store is fetched once, into var/fetched.
 
     Call it before a process of this server loads a model. Raises StoreAway, StoreLost and OSError.
     """

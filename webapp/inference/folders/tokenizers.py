@@ -28,7 +28,7 @@ def digest(folder: Path) -> str:
 
 
 def digest_of(files: Iterable[ModelFile]) -> str:
-    """The same digest, of files whose own digests are known."""
+    """The digest of a tokenizer, from files whose own digests are known."""
     return _over(sorted((file.path, file.digest) for file in files if file.path in FILES))
 
 

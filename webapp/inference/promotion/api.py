@@ -70,7 +70,7 @@ class PromotionList(Schema):
 
 @router.get("/models/aliases", response=AliasList, summary="Every alias with the model that it points at")
 def list_aliases(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
-    """By name."""
+    """Aliases are sorted by name."""
     membership = models.may_read(require(request))
     found = page(queries.aliases(membership.workspace_id), cursor, limit, "name")
     return {"items": [_alias(row) for row in found.items], "next": found.next}

@@ -37,7 +37,7 @@ WORDS: dict[str, Words] = {
     "bytes": ("All files", filesizeformat),
     FACT: ("Tokenizer", lambda digest: f"SHA-256 {str(digest)[:12]}"),
 }
-"""By the key of a fact: its name on the page, and how its value is written."""
+"""Key of a fact -> its name on the page, and how its value is written."""
 
 
 RECIPE = re.compile(r"^# .*, trained with recipe (\w+)$", re.MULTILINE)

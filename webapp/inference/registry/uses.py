@@ -47,7 +47,7 @@ def by_purpose(model: RegisteredModel) -> list[tuple[str, list[ModelUse]]]:
 
 
 def uses_of(model: RegisteredModel) -> list[ModelUse]:
-    """In the order in which people ask: train further, teach, reward, answer or score a dataset, judge, write rubrics."""
+    """The uses in the order in which people ask: train further, teach, reward, answer or score a dataset, judge, write rubrics."""
     found = [
         _in_run(model, recipe.name, recipe.title, slot)
         for recipe in RECIPES.values()

@@ -54,7 +54,7 @@ class Errand:
     resources: dict[str, Any] | None = None
     turn: Turn = NOW
     used_by: MeteredWork | None = None
-    """For what the calls cost something; None: for the job itself."""
+    """The work that pays for the calls; None: the job itself."""
 
 
 def needs_job(version: JudgeVersion) -> bool:

@@ -48,7 +48,7 @@ def share_report(request: HttpRequest, report_id: s.Id, payload: s.ReportShareIn
     summary="Let a link show the newest version of its report",
 )
 def share_newest(request: HttpRequest, report_id: s.Id, link_id: s.Id) -> dict[str, Any]:
-    """With the runs that the newest version shows now. Until then a link keeps showing the version that was shared."""
+    """The link then shows the runs that the newest version shows now. Until then a link keeps showing the version that was shared."""
     membership = require(request)
     services.show_newest(membership, shared_write(membership, report_id, link_id))
     (row,) = _told(membership.workspace_id, [shared_write(membership, report_id, link_id)])

@@ -26,7 +26,7 @@ def page(request: HttpRequest, opened: OpenedLink) -> HttpResponse:
 
 
 def _asking(parts: list[ReportWords | ShownBlock], path: str) -> list[ReportWords | ShownBlock]:
-    """With charts that ask the link, by their place among the charts, and name no run and no query."""
+    """The parts with charts that ask the link, by their place among the charts, and name no run and no query."""
     found: list[ReportWords | ShownBlock] = []
     place = 0
     for part in parts:

@@ -339,7 +339,7 @@ def _known(found: Agreement, people: HumanRange | None) -> dict[str, Any]:
 
 
 def known_again(examples: Iterable[Example], cases: Iterable[StoredCase]) -> dict[str, dict[str, Any]]:
-    """The same for an evaluation that has only its cases."""
+    """The numbers that a licence shows of each judge, for an evaluation that has only its cases."""
     grades = {
         (example.key, each.response.id, each.criterion.id): each for example in examples for each in graded(example)
     }
