@@ -117,7 +117,7 @@ def onset(shares: Sequence[float]) -> int | None:
 
 
 def _row(count: int) -> str:
-    """A pattern: so many syllables, or more, one after the other."""
+    """A pattern: this many syllables, or more, one after the other."""
     return rf"(?:\b[b-z][aeiou]\b\s*){{{count},}}"
 
 

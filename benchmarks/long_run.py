@@ -23,7 +23,7 @@ import psutil
 from benchmarks.ingest import EVENTS_PER_POST, batch, new_runs, services, spent
 from benchmarks.machine import describe
 
-TWICE = 50  # every batch of so many is sent twice
+TWICE = 50  # every batch of this many is sent twice
 PARTS = 10
 ROUNDS = 5
 KEYS = 24

@@ -160,7 +160,7 @@ def _conversation(text: str) -> list[Message]:
 
 
 def shorter_than(tokens: int, measure: Callable[[Sequence[Message]], Collection[int]]) -> Callable[[Example], bool]:
-    """Whether both conversations of an example have at most so many tokens."""
+    """Whether both conversations of an example have at most this many tokens."""
 
     def fits(example: Example) -> bool:
         return all(

@@ -58,7 +58,7 @@ class TurnTaking:
             self._await(run)
 
     def is_over(self, steps: int) -> bool:
-        """Whether the turn is over after so many of its steps."""
+        """Whether the turn is over after this many of its steps."""
         return steps >= self._steps or any(self._hurries[run]() for run in self._waiting)
 
     def _leave(self) -> None:

@@ -87,7 +87,7 @@ def _options() -> argparse.Namespace:
     told = "; ".join(f"{name}: {scene.about}" for name, scene in SCENES.items())
     parser.add_argument("scenes", nargs="*", metavar="SCENE", help=f"kills, if none is named. {told}")
     parser.add_argument("--minutes", type=float, default=5.0, help="of kills; what is under way then comes to its end")
-    parser.add_argument("--kills", type=int, default=10_000, help="end earlier after so many")
+    parser.add_argument("--kills", type=int, default=10_000, help="end earlier after this many")
     parser.add_argument("--every", type=float, default=4.0, help="seconds between two kills, on average")
     parser.add_argument("--seed", type=int, help="which kills are drawn; a new one is drawn, and printed, without it")
     parser.add_argument("--rows", type=int, default=60_000, help="of the file that is imported")

@@ -35,7 +35,7 @@ class ShiftedClock:
         self.environment = {"LD_PRELOAD": str(library), "TOUCHSTONE_CLOCK": str(self._file)}
 
     def set(self, hours: int) -> None:
-        """Set the clock so many hours from the true time, from now on and for every process."""
+        """Set the clock this many hours from the true time, from now on and for every process."""
         file = os.open(self._file, os.O_WRONLY)
         try:
             os.pwrite(file, struct.pack("=q", 3600 * hours), 0)

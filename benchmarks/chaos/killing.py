@@ -71,7 +71,7 @@ SERVICES = {
     "raylet": "ray",
 }
 LEEWAY = 0.5
-"""If kinds are at most so many shares apart, chance decides."""
+"""If kinds are at most this many shares apart, chance decides."""
 BEGINNERS = 0.1
 """The share of draws that may also hit a service that is only starting, once until it works. Without such draws a service whose start takes
 longer than the time to the next kill would never be up, and nothing would be at work that could be lost.

@@ -37,7 +37,7 @@ new MutationObserver(() => {
   }));
 }).observe(now, { childList: true, characterData: true, subtree: true });
 """
-# a page of so many metrics draws a chart when it comes into view
+# a page of this many metrics draws a chart when it comes into view
 DRAWN = """() => {
   const chart = document.querySelector("[id^='chart-'][id$='group0-metric0']");
   chart?.scrollIntoView();

@@ -42,7 +42,7 @@ class Tracker(Protocol):
     """A tool that is measured. Readings return seconds; every reading follows a new point, as during a run."""
 
     def send(self, sender: int, first: int, steps: int, keys: int) -> None:
-        """Send one request of so many steps with so many metrics each, for the sender's own run."""
+        """Send one request of this many steps with this many metrics each, for the sender's own run."""
 
     steps_at_once: int
 

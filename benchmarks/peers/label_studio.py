@@ -33,7 +33,7 @@ ANSWER = [{"from_name": "better", "to_name": "text", "type": "choices", "value":
 
 
 def measure(people: int, seconds: float, tasks: int) -> Load:
-    """Measure in a project of so many tasks; prints how fast they were imported. Raises PeerAway."""
+    """Measure in a project of this many tasks; prints how fast they were imported. Raises PeerAway."""
     programs = installed("label-studio", "label-studio", "gunicorn")
     with tempfile.TemporaryDirectory(prefix="ts-label-studio-") as name:
         folder, port = Path(name), free_port(0)

@@ -88,7 +88,7 @@ def refusals_printed() -> Iterator[None]:
         for line in refusal(error):
             err.print(Text(line, style="red"), soft_wrap=True)
         raise typer.Exit(1) from None
-    except BrokenPipeError:  # whoever read has seen enough; the interpreter must not write the rest at its end
+    except BrokenPipeError:  # the reader has seen enough; the interpreter must not write the rest at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
     except KeyError as error:

@@ -7,8 +7,10 @@ templates.
 Lower a number when you mend some; never raise it.
 """
 
+import io
 import re
 import subprocess
+import tokenize
 from functools import cache
 from pathlib import Path
 
@@ -59,6 +61,15 @@ MOST = {
     "has no subject: name the things and their order": 0,
     "goes on: say continues": 1,  # in a file of vLLM's, whose tests need vLLM itself
     "likelier, surer: say more likely, more certain": 0,
+}
+
+COMMENT_PATTERNS = {
+    "whoever, whatever: say who or what": PATTERNS["whoever, whatever: say who or what"],
+    "anew, afresh: say again": PATTERNS["anew, afresh: say again"],
+    "goes on: say continues": PATTERNS["goes on: say continues"],
+    "likelier, surer: say more likely, more certain": PATTERNS["likelier, surer: say more likely, more certain"],
+    "`What` or `Where` begins a statement: name the thing, or say `if`": r"(?:^|[.;] )(?:What|Where) [^?]*$",
+    "is no: say `is not a`": r"(?<!here )\b(?:is|are) no (?!longer\b|more\b)[a-z]",
 }
 
 SPOKEN = ("webapp", "workers", "trainer", "client", "templates")
@@ -144,6 +155,29 @@ def test_no_heading_of_a_page_begins_with_a_question_word():
 def test_no_more_docstrings_have_such_a_sentence(pattern):
     wrong = docstrings_with(PATTERNS[pattern])
     assert len(wrong) <= MOST[pattern], "\n".join([f"{pattern}: {len(wrong)}, at most {MOST[pattern]}", *wrong])
+
+
+@cache
+def comments() -> list[tuple[str, int, str]]:
+    """(file, line, text) of every comment of the program. Lines of a comment that follow one another are one text."""
+    found: list[tuple[str, int, str]] = []
+    for name in dict.fromkeys(name for name, _, _ in docstrings()):
+        last = 0
+        for token in tokenize.generate_tokens(io.StringIO((ROOT / name).read_text()).readline):
+            if token.type == tokenize.COMMENT:
+                line, text = token.start[0], token.string.lstrip("# ")
+                if last == line - 1 and token.line.lstrip().startswith("#"):
+                    found[-1] = (name, found[-1][1], f"{found[-1][2]} {text}")
+                else:
+                    found.append((name, line, text))
+                last = line
+    return found
+
+
+@pytest.mark.parametrize("pattern", COMMENT_PATTERNS)
+def test_no_comment_has_such_a_sentence(pattern):
+    wrong = [f"{name}:{line}: {text}" for name, line, text in comments() if re.search(COMMENT_PATTERNS[pattern], text)]
+    assert not wrong, "\n".join([pattern, *wrong])
 
 
 @cache

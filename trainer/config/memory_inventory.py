@@ -35,7 +35,7 @@ class Holdings:
     """`longest`: the tokens of the longest text that a training pass must hold as a whole, even if `optim.micro_batch_tokens` is less.
 
     `frozen`: it also holds a copy of the model as it was before the run. `teachers`: the number of other models. `processes`: the model
-    and its optimiser are spread over so many. `scores`: the model gives one number for a text, so there are no logits.
+    and its optimiser are spread over this many. `scores`: the model gives one number for a text, so there are no logits.
 
     Two more are in the memory of the machine, not of a card. `waiting`: sets of trained weights with their moments, of roles that are
     not trained now. `begun`: sets of trained weights from which the objective may measure the distance.

@@ -329,7 +329,7 @@ class OnPolicyConfig(RecipeConfig):
         return replace(found, by="learner") if self.one_memory else found
 
     def _asked_at_once(self) -> int:
-        """The most responses to training prompts that a sampler is asked for at once. Where they are spread over steps, the first step samples
+        """The most responses to training prompts that a sampler is asked for at once. If they are spread over steps, the first step samples
         its own groups, half of each of the next step's, a third of those after it and so on. A worker of an asynchronous run is given its part
         of what is outstanding, and a group more (`trainer.scheduling.rules`)."""
         rollout, runner = self.rollout, self.runner

@@ -23,7 +23,7 @@ REFERENCE = 0.15
 """A phrase in a smaller share of the responses raises no alarm."""
 _USUAL = 0.05  # of the responses of the baseline: a phrase that occurs as often is not new
 _NOTICED = 0.05  # of the responses of a step: from this share on a new phrase is followed
-_EXAMPLES = 3  # so many prompts must share a phrase
+_EXAMPLES = 3  # this many prompts must share a phrase
 _PROMISING = 1.5
 """z of the payment in the step that shows a new phrase: from this value on the phrase is followed."""
 MOST_FOLLOWED = 100

@@ -85,5 +85,5 @@ def _invert(probabilities_BN: Tensor, uniforms_B: Tensor) -> Tensor:
     targets_B = torch.minimum(uniforms_B * totals_B, torch.nextafter(totals_B, torch.zeros_like(totals_B)))
     found_B = torch.searchsorted(cumulative_BN, targets_B[:, None], right=True)[:, 0]
     # Diverged weights give NaN, for which there is no place. The token then has the log-probability NaN, and
-    # the update reports it. An index out of bounds would report nothing, and on a GPU it would end the process.
+    # the update reports it. An index that is too large would report nothing, and on a GPU it would end the process.
     return found_B.clamp(max=probabilities_BN.shape[-1] - 1)

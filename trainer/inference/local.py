@@ -81,7 +81,7 @@ class LocalSampler:
 
     @property
     def unit(self) -> int:
-        """Passes of a running version have a multiple of so many rows; measured before the first one."""
+        """Passes of a running version have a multiple of this many rows; measured before the first one."""
         if self._unit is None:
             self._unit = unit_of_rows(self._model, self._max_batch)
         return self._unit

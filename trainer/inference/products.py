@@ -51,7 +51,7 @@ def lays_out(model: nn.Module) -> bool:
 
 @contextmanager
 def laid_out(model: nn.Module, rows: int) -> Iterator[None]:
-    """While the block runs, linear layers multiply by copies of their present weights, in oneDNN's layout for so many rows:
+    """While the block runs, linear layers multiply by copies of their present weights, in oneDNN's layout for this many rows:
     layers in float32, and layers in bfloat16 if the CPU computes in it.
 
     Laying them out costs about as much time as one pass over 32 rows, and as much memory as the layers have.

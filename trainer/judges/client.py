@@ -67,7 +67,7 @@ class ChatClient:
         """The reply to `request`, whole or cut (`finish_reason` "length").
 
         Raises EndpointProblem: at once if another attempt would end in the same way, else after `target.retries` more attempts with
-        pauses that double. If the endpoint sends a Retry-After, all calls of this client wait so long.
+        pauses that double. If the endpoint sends a Retry-After, all calls of this client wait this long.
         """
         data = self.encoded(request)
         for attempt in range(1, self.target.retries + 2):

@@ -17,7 +17,7 @@ import httptools
 # vLLM and SGLang answer through uvicorn, which closes an idle connection after 5 s: a request sent at that very moment is lost
 IDLE_S = 4.0
 CONNECT_S = 10.0
-NAMES_S = 30.0  # so long the answer of the resolver is used
+NAMES_S = 30.0  # this long the answer of the resolver is used
 _HEADER = re.compile(r"[\x21-\x7e][\x20-\x7e]*")
 
 

@@ -19,8 +19,8 @@ from .templates import scrub
 T = TypeVar("T")
 State = Literal["done", "missing", "failed"]
 WINDOW = 400  # calls fetched and ordered at a time
-FLUSH_S = 0.2  # an outcome may wait so long before it is handed over
-GRACE_S = 30.0  # calls in flight may still take so long after the run is told to stop
+FLUSH_S = 0.2  # an outcome may wait this long before it is handed over
+GRACE_S = 30.0  # calls in flight may still take this long after the run is told to stop
 FEWEST_FAILURES = 20  # failures in a row, and at least two for each place: then the endpoint counts as gone
 
 

@@ -10,7 +10,7 @@ import re
 
 from .templates import ENDING, as_read
 
-# What is looked for: words of which one must be there, and the order they are part of. Looking for the words first takes
+# A sign is words, one of which must be there, and the pattern of an order that contains them. Looking for the words first takes
 # a tenth of the time. A gap stays within a sentence: an order is short, and ordinary texts use all of these words.
 _Sign = tuple[tuple[str, ...], str]
 _MARKUP: tuple[_Sign, ...] = (

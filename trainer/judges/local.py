@@ -25,7 +25,7 @@ ONE_WORD = "\n\nDo not explain and write no JSON. Is it true? Reply with one wor
 """The text after a question for JSON, if the answer is read from one token."""
 
 LOAD_S = 600.0  # a large model from a slow disk
-ANSWER_S = 1800.0  # a process that answers nothing for so long counts as dead
+ANSWER_S = 1800.0  # a process that answers nothing for this long counts as dead
 AT_ONCE_YES_NO, AT_ONCE_TEXT = 64, 16
 _LONGEST_LINE = 16_000_000
 _LAST_WORDS = 5  # lines of stderr that an error quotes

@@ -67,7 +67,7 @@ class Answering:
         return {call.key: self._verdict(call, reading) for call, reading in zip(calls, readings, strict=True)}
 
     def _verdict(self, call: LocalCall, reading: MarginReading) -> Verdict:
-        # a threshold holds for the wording it was measured with; without a threshold the likelier answer is taken
+        # a threshold holds for the wording it was measured with; without a threshold the more likely answer is taken
         known = self.calibration if self.calibration and self.calibration.wording == call.worded else None
         return {
             "state": "done",

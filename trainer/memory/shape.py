@@ -110,7 +110,7 @@ class ModelShape:
         return (cache_bytes // self.cache_bytes(1, element) // BLOCK - 1) * BLOCK
 
     def cache_bytes(self, tokens: int, element: int) -> int:
-        """Bytes of the keys and values of so many tokens; one number has `element` bytes."""
+        """Bytes of the keys and values of this many tokens; one number has `element` bytes."""
         return tokens * self.layers * 2 * self.keys * element
 
 

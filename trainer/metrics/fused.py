@@ -24,7 +24,7 @@ from .estimate import (
 )
 
 FOLDS = 10
-WEIGHT_DRAWS = 200  # each fits all weights anew
+WEIGHT_DRAWS = 200  # each fits all weights again
 MOST_WEIGHTS = 200
 SLACK = 0.1  # penalty of what only keeps an optimum finite: strengths of responses and the weights of the two scores
 EQUAL = 1e-9

@@ -1,6 +1,6 @@
 """A JSON record becomes the tensors of an objective, or an error that names the field.
 
-Rows are responses and may differ in length; they are padded on the right with mask 0. Where the mask is 1, a value is needed
+Rows are responses and may differ in length; they are padded on the right with mask 0. If the mask is 1, a value is needed
 and must be finite; elsewhere it may be absent, null or anything. Everything is float64.
 """
 

@@ -32,7 +32,7 @@ class ReadJudgement:
 
 
 def read_judgement(text: str, criteria: int, form: Form | None = None) -> ReadJudgement:
-    """The judgement in `text`, after any thinking aloud, by a rubric with so many criteria.
+    """The judgement in `text`, after any thinking aloud, by a rubric with this many criteria.
 
     `rubric_arm`: for "Response A" and "Response B" a line "Criterion N: explanation" for each criterion, then "Final
     Judgment" with a line "Justification: ..." and, last of all, "Winner: Response A" or "B". `touchstone`: a JSON object

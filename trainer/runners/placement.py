@@ -52,7 +52,7 @@ def cluster_gpus() -> int:
 
 
 def parts(config: OnPolicyConfig, gpus: int) -> list[PlacementPart]:
-    """The places of a run on a cluster with so many GPUs. Actors without resources need no place."""
+    """The places of a run on a cluster with this many GPUs. Actors without resources need no place."""
     runner, processes = config.runner, config.optim.processes
     found = (
         [PlacementPart("learner", processes, _some({"GPU": 1 if gpus else 0}), "optim.processes")]

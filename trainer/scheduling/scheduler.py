@@ -141,7 +141,7 @@ class Scheduler:
         self._learner_waits = self._holding = False
         self._at_learner = ()
 
-    # What happens
+    # Events
 
     def _joined(self, event: WorkerJoined, now: float) -> None:
         if event.worker in self._workers:
@@ -218,7 +218,7 @@ class Scheduler:
             self._lost(WorkerLost(name, reason), now)
             self._out.append(Replace(name, reason))
 
-    # What follows
+    # Decisions
 
     def _admit(self) -> None:
         if self._holding:

@@ -50,7 +50,7 @@ def repeats(prompt: str, response: str) -> bool:
 
 
 def _comes_again(words: list[str], width: int) -> bool:
-    """Whether a piece of so many words repeats directly, at least four times and over at least sixteen words."""
+    """Whether a piece of this many words repeats directly, at least four times and over at least sixteen words."""
     wanted = max(_TIMES, _PIECE // width) * width - width
     run = 0
     for place in range(width, len(words)):

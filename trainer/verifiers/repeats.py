@@ -28,7 +28,7 @@ VERIFIERS = (
     Verifier(
         "repeats",
         "Does not repeat itself",
-        "No sequence of so many words, capitals ignored, occurs more often than allowed. A text without words fails.",
+        "No sequence of this many words, capitals ignored, occurs more often than allowed. A text without words fails.",
         Repeats,
         _repeats,
         (

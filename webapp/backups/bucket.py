@@ -44,7 +44,7 @@ BATCH = 1_000  # names that one request removes; more S3 does not take
 TRIES = 4  # of a whole upload, and of a download that makes no way; each request is tried again by the library besides
 PAUSE_S = 1.0  # then twice as long each time
 REFRESH_S = 60.0
-STALE = timedelta(minutes=15)  # a lock that nobody has refreshed for so long is a dead process's
+STALE = timedelta(minutes=15)  # a lock that nobody has refreshed for this long is a dead process's
 T = TypeVar("T")
 
 

@@ -22,10 +22,13 @@ class PlanForm(forms.Form):
         help_text="If the disk is lost, so is the work since the last backup. Each one reads the whole database.",
     )
     keep_daily = forms.IntegerField(
-        label="Days kept", min_value=1, max_value=400, help_text="The last backup of so many days."
+        label="Days kept", min_value=1, max_value=400, help_text="The last backup of each of this many days."
     )
     keep_weekly = forms.IntegerField(
-        label="Weeks kept", min_value=0, max_value=400, help_text="And of so many weeks. The others are removed."
+        label="Weeks kept",
+        min_value=0,
+        max_value=400,
+        help_text="The last backup of each of this many weeks. The others are removed.",
     )
     drill_days = forms.TypedChoiceField(
         label="Try the newest backup",

@@ -60,7 +60,7 @@ class Backup(models.Model):
 class BackupPlan(models.Model):
     """The one row says when backups are made and tried automatically, and how many are kept. Null means never, or all.
 
-    A backup is made at `hour`, or every so many `minutes`, or not at all if both are null.
+    A backup is made at `hour`, or at intervals of `minutes`, or not at all if both are null.
     """
 
     hour = models.PositiveSmallIntegerField(null=True)  # of the day in UTC

@@ -17,7 +17,7 @@ LOCKS = frozenset({"lock", "reading"})
 
 class ContentReader(Protocol):
     def read(self, size: int, /) -> bytes:
-        """Reads so many bytes; fewer only at the end."""
+        """Reads this many bytes; fewer only at the end."""
 
 
 class BackupPlace(Protocol):

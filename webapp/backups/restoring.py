@@ -34,10 +34,10 @@ from .manifest import KeptFile, Manifest
 from .problems import BackupProblem, Damaged, explain_full_disk
 from .store import ContentStore
 
-# Where an installation keeps absolute paths of its own files: table, column, key
+# The places in which an installation keeps absolute paths of its own files: table, column, key
 PATHS = (("inference_registeredmodel", "path"), ("datasets_importjob", "file_path"))
 Say = Callable[[str], None]
-Report = Callable[[int, int], None]  # bytes done, bytes in all; raises Cancelled where the end is wanted
+Report = Callable[[int, int], None]  # bytes done, bytes in all; raises Cancelled if the end is wanted
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from .problems import BackupProblem, Cancelled
 from .store import open_store, passphrase_of
 
 logger = logging.getLogger(__name__)
-QUIET = timedelta(seconds=60)  # nobody has told of a backup for so long: perhaps its process died
+QUIET = timedelta(seconds=60)  # nobody has told of a backup for this long: perhaps its process died
 BACKUP = jobs.JobKind(
     Backup.objects.all(), locks.Work.BACKUP, "workers.backups.make", open=Q(open=True), only=0, again=False
 )
@@ -155,7 +155,7 @@ def look() -> None:
 
 
 def is_due(now: datetime) -> bool:
-    """Whether the plan's hour, or so many minutes, have passed without a planned backup. After a failure the next one waits as long."""
+    """Whether the plan's hour, or this many minutes, have passed without a planned backup. After a failure the next one waits as long."""
     plan = queries.plan()
     if plan.minutes is not None:
         since = now - timedelta(minutes=plan.minutes)

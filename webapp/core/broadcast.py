@@ -13,7 +13,7 @@ from redis import exceptions
 logger = logging.getLogger(__name__)
 Message = tuple[str, dict[str, object]]  # its group and what it says
 AWAY = (OSError, exceptions.ConnectionError, exceptions.TimeoutError)
-MOST_AWAY = 2  # a connection that broke is made anew by the next message
+MOST_AWAY = 2  # a connection that broke is made again by the next message
 _gathered: ContextVar[list[Message] | None] = ContextVar("gathered", default=None)
 
 

@@ -13,8 +13,8 @@ from webapp.celery import REQUEST_ID, app
 from .monitoring.logs import asked_by
 
 logger = logging.getLogger(__name__)
-UNTAKEN = timedelta(seconds=120)  # queued for so long: its task was lost, or many are before it
-UNHEARD = timedelta(seconds=30)  # who is at work tells of it every second or few; after so long the worker has died
+UNTAKEN = timedelta(seconds=120)  # queued for this long: its task was lost, or many are before it
+UNHEARD = timedelta(seconds=30)  # who is at work tells of it every second or few; after this long the worker has died
 AHEAD = timedelta(minutes=5)  # a time that lies so far ahead was written before the clock went back, and says nothing
 
 

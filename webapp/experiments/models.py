@@ -168,7 +168,7 @@ class Run(models.Model):
     sampler_device = models.CharField(max_length=200, blank=True, default="", db_default="")
     notes = models.TextField(blank=True, default="", db_default="")  # what people write on it, with the group
     group = models.CharField(max_length=80, blank=True, default="", db_default="")
-    keep_checkpoints = models.BooleanField(default=False, db_default=False)  # whatever the rule of the workspace says
+    keep_checkpoints = models.BooleanField(default=False, db_default=False)  # independent of the rule of the workspace
     archived_at = models.DateTimeField(null=True, blank=True)  # then the table leaves it out unless asked
     # equal for runs of one recipe, model and data whose configs differ by the seed alone
     family = models.CharField(max_length=32, blank=True, default="", db_default="", editable=False)

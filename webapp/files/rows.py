@@ -242,7 +242,7 @@ def csv_rows(stream: BinaryIO, delimiter: str) -> Rows:
             return
         line = reader.line_num + 1
         for cells in reader:
-            if cells:  # an empty line is no row
+            if cells:  # an empty line is not a row
                 yield line, _cells(line, names, cells)
             text.size = 0
             line = reader.line_num + 1

@@ -229,7 +229,7 @@ class Postgres:
     @property
     def process_id(self) -> int:
         """The process id of a server that `start` has started."""
-        assert self._child  # noqa: S101  by whoever calls
+        assert self._child  # noqa: S101  by the caller
         return self._child.process.pid
 
     def stop(self) -> None:

@@ -27,8 +27,8 @@ BASE = Path(settings.BASE_DIR)
 # Tasks wait for the database, for endpoints and for Ray; none computes. A judged run holds a thread while it asks
 CELERY_THREADS = 8
 WEB_PROCESSES = min(os.cpu_count() or 1, 4)  # one process of Python serves from one core
-# Of the GNU C library, others ignore it. Each thread that answers requests would else get a heap of its own, and each heap keeps what the
-# largest answer took. What the operator has set stays. Images start the web server themselves: docker/web.Dockerfile says the same
+# A variable of the GNU C library; others ignore it. Each thread that answers requests would else get a heap of its own, and each heap keeps what the
+# largest answer took. A value of the operator's stays. Images start the web server themselves: docker/web.Dockerfile says the same
 FEW_HEAPS = {"MALLOC_ARENA_MAX": "2"}
 
 
@@ -189,7 +189,7 @@ def web_server(host: str, port: int) -> list[str]:
         "--log-level",
         "info",
     ]
-    # A process that is silent for so long is ended and replaced. Uvicorn's own 5 s are less than a start takes on a busy machine: each
+    # A process that is silent for this long is ended and replaced. Uvicorn's own 5 s are less than a start takes on a busy machine: each
     # process was ended while it began, and the next one, too
     args += ["--timeout-worker-healthcheck", "60"]
     # longer than people think between two tasks: their connection is still open when they press the key

@@ -26,7 +26,7 @@ LONGEST = 20_000  # characters of a record: enough to try something out, too few
 PER_MINUTE = 20
 KEPT_S = 600
 TIMEOUT_S = 60
-PATIENCE_S = 90  # without an answer for so long, the page stops asking
+PATIENCE_S = 90  # without an answer for this long, the page stops asking
 _ONE_AT_A_TIME = threading.Lock()  # each takes a core for some seconds, and a worker's threads are for other things
 
 

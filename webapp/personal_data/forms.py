@@ -9,7 +9,7 @@ class RetentionForm(forms.Form):
     """Sets after how many days an unused account is erased. An empty field keeps all accounts."""
 
     unused_days = forms.IntegerField(
-        label="Erase accounts unused for so many days",
+        label="Days without use after which an account is erased",
         required=False,
         min_value=LEAST,
         max_value=MOST,

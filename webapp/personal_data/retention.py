@@ -83,7 +83,7 @@ class Announced:
 
 
 def announced(most: int) -> tuple[list[Announced], int]:
-    """(the ones that go first, at most so many; how many there are). Three queries, however many."""
+    """(the ones that go first, at most this many; how many there are). Three queries, however many."""
     rows = unused(timezone.now()).filter(unused_account__isnull=False)
     people = list(rows.select_related("unused_account").order_by("-unused_account__rounds", "pk")[:most])
     owners = Membership.objects.filter(workspace=OuterRef("workspace"), role=Role.OWNER)

@@ -137,7 +137,7 @@ def _remember(hook: Webhook, outcome: DeliveryOutcome, now: datetime) -> None:
 
 
 def pause_s(attempts: int) -> float:
-    """Seconds to wait after so many failed attempts: doubling from 10 s to 4 h, each up to a quarter shorter so that
+    """Seconds to wait after this many failed attempts: doubling from 10 s to 4 h, each up to a quarter shorter so that
     what failed together does not come back together."""
     longest = min(FIRST_PAUSE_S * 2.0 ** min(attempts - 1, 30), LONGEST_PAUSE_S)
     return longest * random.uniform(0.75, 1)  # noqa: S311 - spreads load, guards nothing

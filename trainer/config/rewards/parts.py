@@ -303,7 +303,7 @@ def problems(
     asynchronous: bool,
     sampled_pairs: bool = False,
 ) -> Iterator[FieldProblem]:
-    """All problems. The paths begin at the config's root. `longest`: responses are cut at so many tokens. `sampled_pairs`: the recipe
+    """All problems. The paths begin at the config's root. `longest`: responses are cut at this many tokens. `sampled_pairs`: the recipe
     makes pairs of the samples of a prompt."""
     names = [part.name for part in parts]
     for i, part in enumerate(parts):

@@ -241,7 +241,7 @@ class Line(NamedTuple):
 
 
 def never_entered(first: int, steps: Any) -> str:
-    """The reason why a phase with this first step never begins in a run of so many steps; empty if it does, or if the number is not
+    """The reason why a phase with this first step never begins in a run of this many steps; empty if it does, or if the number is not
     known."""
     known = isinstance(steps, int) and not isinstance(steps, bool) and steps > 0
     return f"never entered: the run ends with step {steps}" if known and first > steps else ""

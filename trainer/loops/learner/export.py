@@ -50,7 +50,7 @@ def _write_adapter(folder: Path, base: str, lora: Lora, parameters: Mapping[str,
     save_file(tensors, folder / "adapter_model.safetensors", metadata={"format": "pt"})
     LoraConfig(
         r=lora.rank,
-        lora_alpha=lora.alpha,  # type: ignore[arg-type]  # peft declares int, and writes whatever it is
+        lora_alpha=lora.alpha,  # type: ignore[arg-type]  # peft declares int, and writes any number
         lora_dropout=0.0,
         target_modules=sorted({name.split(".")[-3] for name in tensors if name.endswith("lora_A.weight")}),
         modules_to_save=["score"] if task == "SEQ_CLS" else None,

@@ -245,7 +245,7 @@ def _with_adapters(model: Any, config: RecipeConfig, task: Task) -> Any:
     assert lora is not None  # noqa: S101 - the caller asked for adapters
     settings = LoraConfig(
         r=lora.rank,
-        lora_alpha=lora.alpha,  # type: ignore[arg-type]  # peft declares int, and divides whatever it is
+        lora_alpha=lora.alpha,  # type: ignore[arg-type]  # peft declares int, and divides any number
         lora_dropout=0.0,
         target_modules=adapted(model),
         task_type=task,

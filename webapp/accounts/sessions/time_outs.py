@@ -32,7 +32,7 @@ def installation() -> TimeOuts:
 
 
 def strictest(session_minutes: int | None, idle_minutes: int | None) -> TimeOuts:
-    """The time-outs that hold if workspaces ask for so many minutes; None: no workspace asks."""
+    """The time-outs that hold if workspaces ask for this many minutes; None: no workspace asks."""
     whole = installation()
     longest = whole.longest if session_minutes is None else timedelta(minutes=session_minutes)
     idle = whole.idle if idle_minutes is None else timedelta(minutes=idle_minutes)

@@ -27,7 +27,7 @@ def create_token(
 ) -> tuple[ApiToken, str]:
     """Creates a token for the membership's workspace, and returns it with its secret, which cannot be read again.
 
-    `rights`: {area: "read" or "write"}; None: `scope` in all areas. The token opens nothing after so many `days`; None: until somebody
+    `rights`: {area: "read" or "write"}; None: `scope` in all areas. The token opens nothing after this many `days`; None: until somebody
     revokes it. Raises Invalid at `scope`, `areas`, `days` or `name`.
     """
     given = areas.rights_in_all_areas(scope) if rights is None else areas.checked(rights)

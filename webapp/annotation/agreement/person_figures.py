@@ -17,7 +17,7 @@ from django.utils import timezone
 from .. import kinds
 from ..models import Project
 
-FAST_SHARE, ENOUGH = 0.2, 5  # a warning needs this share of fast answers, among so many
+FAST_SHARE, ENOUGH = 0.2, 5  # a warning needs this share of fast answers, among this many
 LOW_GOLD = 0.7
 DRIFT_FROM = 20  # answers, or compared answers, in each half before a change is reported
 FASTER, LESS_AGREEING = 0.5, 0.15

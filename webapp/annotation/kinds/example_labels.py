@@ -6,7 +6,7 @@ from typing import Any
 
 Content = Mapping[str, Any]
 JUDGE = "judge"  # preferences by the rater "judge" or "judge:NAME" are a model's, not a person's
-PAIRS = 3  # at most so many per example, if no preference says which to compare
+PAIRS = 3  # at most this many per example, if no preference says which to compare
 
 
 def response_ids(content: Content) -> list[str]:

@@ -52,7 +52,7 @@ class Settings(Record):
     # rubric: the judge version that decides criteria without a verifier in the stress test
     stress_judge: int | None = Field(default=None, ge=1, lt=2**63)
     lease_minutes: int = Field(default=30, ge=1, le=24 * 60)
-    gold_every: int = Field(default=0, ge=0, le=1000)  # one task in so many is a gold task; 0: none
+    gold_every: int = Field(default=0, ge=0, le=1000)  # one task in this many is a gold task; 0: none
     gold_feedback: bool = False  # show the expected answer at once
     # rubric, rationale: the share of the known criteria or reasons that a right answer has, in any words
     gold_recall: float = Field(default=0.5, gt=0, le=1)

@@ -135,7 +135,7 @@ def _line(heights: list[int]) -> str:
 
 @cache
 def _across(count: int) -> list[str]:
-    """The horizontal positions of the points of a line with so many points."""
+    """The horizontal positions of the points of a line with this many points."""
     return [f"{2 + place * 92 / (count - 1):.1f}" for place in range(count)]
 
 

@@ -137,7 +137,7 @@ def take_up_lost() -> int:
 
 
 class Throttle:
-    """True at most once in so many seconds."""
+    """True at most once in this many seconds."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._last = seconds, 0.0

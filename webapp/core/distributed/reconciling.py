@@ -81,5 +81,5 @@ def record(where: "Workspace", action: str, job: Model, *, attempt: int, believe
 
 
 def repairs() -> QuerySet[AuditEntry]:
-    """The entries of all workspaces."""
+    """The repairs of all workspaces, as entries of the audit log."""
     return AuditEntry.objects.filter(action__in=RECONCILED).select_related("workspace")

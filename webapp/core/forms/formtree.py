@@ -44,9 +44,11 @@ class Input:
     advanced: bool = False
     nullable: bool = False
     choices: tuple[str, ...] = ()
-    source: str = ""  # of which rows of the workspace it names one: the form that knows them fills `options`
+    source: str = (
+        ""  # the kind of rows of the workspace of which it names one: the form that knows them fills `options`
+    )
     options: tuple[tuple[str, str], ...] = ()
-    empty: str = ""  # what the empty option says, where it is a choice
+    empty: str = ""  # the words of the empty option, if it is a choice
     nothing: EmptyChoice | None = None  # what is said where there are no `options`
     applies: bool = True  # False: the values beside it leave it without effect
     beside: str = ""  # the group that it stands in, if not its own

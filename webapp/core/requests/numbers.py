@@ -2,7 +2,7 @@
 
 
 def whole_number(text: str, digits: int = 18) -> int | None:
-    """The number that `text` writes with at most so many ASCII digits; None for anything else.
+    """The number that `text` writes with at most this many ASCII digits; None for anything else.
 
     A request may send digits of any length, and Python refuses to read more than some thousands of them.
     """

@@ -72,7 +72,7 @@ def links(method: Literal["GET", "PUT"], place: str, files: Sequence[ModelFile])
 def read(
     place: str, file: ModelFile, first: int = 0, last: int | None = None, within_s: float | None = None
 ) -> Iterator[bytes]:
-    """The bytes `first <= i < last` of a file, in blocks. Raises StoreAway and StoreLost, with `within_s` after so long a wait."""
+    """The bytes `first <= i < last` of a file, in blocks. Raises StoreAway and StoreLost, with `within_s` after this long a wait."""
     end = file.bytes if last is None else last
     for name, (start, stop) in zip(_names(place, file), pieces(file.bytes), strict=True):
         at, until = max(first, start), min(end, stop)

@@ -21,7 +21,7 @@ def check(count: int) -> None:
 
 
 def retry_time(losses: int, now: datetime) -> datetime | None:
-    """The time before which a run that has lost so many processes in a row does not continue. After the first loss it continues at once
+    """The time before which a run that has lost this many processes in a row does not continue. After the first loss it continues at once
     (None), because one loss says little. Then it waits, each time twice as long."""
     return now + min(BASE * 2 ** (losses - 1), LONGEST) if losses else None
 

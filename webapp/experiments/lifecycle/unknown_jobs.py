@@ -20,7 +20,7 @@ from webapp.weights.models import WeightsJob
 from ..models import ALIVE, Run
 from .jobs import RUN
 
-ENDING = timedelta(minutes=1)  # a process may need so long to end after its last message
+ENDING = timedelta(minutes=1)  # a process may need this long to end after its last message
 NUMBERED = re.compile(r"(?P<prefix>[a-z]+)-(?P<pk>[0-9]{1,18})-(?P<attempt>[0-9]{1,9})")
 COLUMNS = ("pk", "attempt", "state", "state_at")
 

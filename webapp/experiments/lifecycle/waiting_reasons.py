@@ -129,7 +129,7 @@ def _turn(place: int, holders: Holders, found: Sequence[Claimant]) -> float | No
 
 
 def _all_free(missing: Sequence[Kind], needed: Mapping[Kind, float], free: Free, holders: Holders) -> float | None:
-    """The time after which so much is free of each kind. None if it is not known of one of them."""
+    """The time after which this much is free of each kind. None if it is not known of one of them."""
     if free.lost:
         return None
     found = [

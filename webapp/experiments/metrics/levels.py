@@ -1,4 +1,4 @@
-"""Points of a metric, condensed: of every stretch of so many neighbours the lowest and the highest, so that no spike is lost.
+"""Points of a metric, condensed: of every stretch of this many neighbours the lowest and the highest, so that no spike is lost.
 
 Level 0 takes `UNIT` points together, each further level `FANOUT` times as many. A row holds `UNITS` units of one level, and the first
 and the last point of its stretch. Beside it are the means of its units, for curves that are means of ranges of steps. Stretches are counted in points, not in steps, so steps may lie as far apart as they like.

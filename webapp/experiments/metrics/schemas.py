@@ -53,7 +53,7 @@ class StepSpanOut(Schema):
     inside: int | None = Field(description="The place of the span around it in the list; null: the step itself")
     start: float = Field(description="Seconds after the begin of the step")
     seconds: float
-    pieces: int = Field(description="Of so many neighbours it was made, because a step has a bounded number of spans")
+    pieces: int = Field(description="Of this many neighbours it was made, because a step has a bounded number of spans")
 
 
 class StepSpansOut(Schema):

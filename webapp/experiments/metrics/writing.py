@@ -39,7 +39,7 @@ ON CONFLICT (run_id, key, step) DO UPDATE SET
     value = COALESCE(EXCLUDED.value, old.value),
     histogram = COALESCE(EXCLUDED.histogram, old.histogram)
 """
-# What comes late, by the clock of who sent it, does not replace what is there. The rows of one statement come in one order, and
+# A value that comes late, by the clock of its sender, does not replace the value that is there. The rows of one statement come in one order, and
 # each place once: the newest, of equals the last.
 LOGGED = """
 INSERT INTO experiments_metricpoint AS old (run_id, key, step, time, value, not_finite)
@@ -187,7 +187,7 @@ def _ends(run_id: int, keys: list[str]) -> dict[str, Ends]:
 
 
 def _again(first: Mapping[str, int], ends: Mapping[str, Ends]) -> dict[str, int]:
-    """The metrics that do not only continue, each with the first step that was told. Levels never reach behind what is stored."""
+    """The metrics that write earlier steps again, each with the first step that was sent. Levels never reach behind what is stored."""
     return {key: step for key, step in first.items() if step <= ends[key].step}
 
 

@@ -69,7 +69,7 @@ def _items(job: WeightsJob, after: int) -> Items:
 
 @transaction.atomic
 def _finish(job: WeightsJob, outcome: dict[str, Any]) -> dict[str, Any]:
-    """The outcome with the numbers of the models in the registry. Raises Invalid if the outcome is not what an export tells."""
+    """The outcome with the numbers of the models in the registry. Raises Invalid if the outcome is not that of an export."""
     try:
         found = [ArtifactData.model_validate(each) for each in outcome.get("artifacts", [])]
     except ValidationError as error:

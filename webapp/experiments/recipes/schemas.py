@@ -44,7 +44,7 @@ class MetricOut(Schema):
     share: bool
     optional: bool = Field(description="Not every run of the recipe sends it")
     held_out: bool = Field(description="Measured by evaluations only")
-    over: str = Field(description="For a histogram: key of the histogram of which it is a part, bin by bin")
+    over: str = Field(description="For a histogram that is a part of another one, bin by bin: the key of the other")
 
 
 class MetricGroupOut(Schema):

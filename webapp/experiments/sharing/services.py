@@ -33,7 +33,7 @@ def share(
 ) -> tuple[ShareLink, str]:
     """A new link to the comparison of `runs`, which are the membership's, and its secret, which cannot be read again.
 
-    It ends after so many `days`; None: when somebody revokes it. `baseline` is the id of one of the runs. Raises Invalid at `name`,
+    It ends after this many `days`; None: when somebody revokes it. `baseline` is the id of one of the runs. Raises Invalid at `name`,
     `days` or `baseline`, NotAllowed.
     """
     link, secret = made(membership, COMPARISON, name or f"Comparison of {len(runs)} runs", days)

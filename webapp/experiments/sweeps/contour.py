@@ -12,7 +12,7 @@ from .space import SweepAxis
 
 LEAST = 4  # trials with a value for every seed, below which no surface is drawn
 ACROSS, UP = 48, 32  # cells of the surface
-DECADE = 10  # a list of numbers above 0 is drawn by factors if its ends are so many times apart
+DECADE = 10  # a list of numbers above 0 is drawn by factors if its ends are this many times apart
 Trials = Sequence[tuple[int, space.Values, float]]
 
 

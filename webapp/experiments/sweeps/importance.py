@@ -9,7 +9,7 @@ from . import space
 from .space import SweepAxis
 
 LEAST = 8  # trials with a value for every seed, below which nothing is said
-GROUPS = 4  # of a range: so many groups of equally many trials
+GROUPS = 4  # of a range: this many groups of equally many trials
 
 
 @dataclass(frozen=True)

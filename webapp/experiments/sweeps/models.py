@@ -45,7 +45,7 @@ class Sweep(models.Model):
     first_rung = models.PositiveIntegerField(default=0)  # the step at which trials are first compared; 0: never
     factor = models.PositiveIntegerField(
         default=3
-    )  # one in so many continues after a rung, and rungs are so many times as far
+    )  # one in this many continues after a rung, and rungs are this many times as far
     together = models.BooleanField(default=False, db_default=False)  # its runs train in one process, in turns
     limits = models.JSONField(
         default=dict, db_default={}, blank=True

@@ -38,7 +38,7 @@ def _over(found: Iterable[tuple[str, str]]) -> str:
 
 
 def problem(folder: Path, rows: object) -> str:
-    """The reason why the tokenizer of `folder` does not fit weights with so many `rows`; empty if it may fit.
+    """The reason why the tokenizer of `folder` does not fit weights with this many `rows`; empty if it may fit.
 
     A tokenizer that is too large is not read here; the run looks at it when it loads the model. Raises OSError, and ValueError for a
     file that is not JSON, or is nested too deep.

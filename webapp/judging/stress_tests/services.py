@@ -27,7 +27,9 @@ KINDS = ("criterion", "checklist")
 MOST_OFFERED = 200
 UNDECIDED = "the judge has given no verdict"
 ASKED_S = 600  # nobody waits longer for a worker
-AGAIN_S = 30  # a message that no worker took for so long may be lost; it is sent again, and asking twice costs nothing
+AGAIN_S = (
+    30  # a message that no worker took for this long may be lost; it is sent again, and asking twice costs nothing
+)
 WAITS, BEGUN = "waits", "begun"
 
 

@@ -32,7 +32,7 @@ from ..verdicts import queries as verdict_queries
 from ..verdicts.queries import CallAnswer
 
 JUDGES = {"pairwise": ("pairwise", "pairwise_rubric"), "grading": ("criterion", "checklist")}
-AT_A_TIME = 2_000  # tasks: a judge with local weights is loaded once for so many
+AT_A_TIME = 2_000  # tasks: a judge with local weights is loaded once for this many
 Tell = Callable[[int, int], None]  # calls done, of how many
 KEPT_AT_A_TIME = 500
 MOST_TOKENS = 1_000_000_000

@@ -18,7 +18,7 @@ from webapp.inference.models import Endpoint
 from ..judges.services import chosen_examples, usable
 from ..models import Judge, JudgeVersion, Trial
 
-MOST_TRIED = 20  # so many examples may a draft have
+MOST_TRIED = 20  # this many examples may a draft have
 KEPT = 30  # trials that are over, per judge and of drafts without a judge; older ones are deleted
 TRIAL = JobKind(
     Trial.objects.select_related("endpoint", "before__endpoint", "after__endpoint", "before__judge"),

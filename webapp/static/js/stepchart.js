@@ -4,7 +4,7 @@ import { comfortable } from "./chart.js";
 
 const HEIGHT = 148;
 const MARGIN = { left: 48, right: 12, top: 10, bottom: 22 };
-const TICKS = 4; // at most about so many
+const TICKS = 4; // about this many at most
 
 /** `points`: [{step, mean, low, high}], ascending, `low` and `high` null where there is no range. `words(point)` says one. */
 export class StepChart {

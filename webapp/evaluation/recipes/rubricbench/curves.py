@@ -38,7 +38,7 @@ def curves(context: Context, seen: Sequence[SeenPair]) -> Iterator[r.Curve]:
         notes.append(note)
     if series:
         notes.append(
-            "Every point of a line rests on the same pairs: those that have so many items at its largest size."
+            "Every point of a line rests on the same pairs: those that have this many items at its largest size."
         )
         yield r.Curve("Accuracy by number of items", "items", "accuracy", series, " ".join(notes))
     if context.config.sampled_rubrics:
@@ -93,7 +93,7 @@ def _human_items(context: Context, seen: Sequence[SeenPair]) -> dict[str, Any]:
 
 
 def _sampled_items(context: Context, seen: Sequence[SeenPair]) -> tuple[dict[str, Any], str]:
-    """The first so many distinct items of rubrics sampled one after the other; smaller sizes are part of larger ones."""
+    """The first this many distinct items of rubrics sampled one after the other; smaller sizes are part of larger ones."""
     most = context.config.sampled_items
     pools, rubrics, note = _pools(context, seen, most)
 

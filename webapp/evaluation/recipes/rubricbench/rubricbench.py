@@ -40,16 +40,20 @@ class RubricBenchConfig(RecipeConfig):
     max_pairs: int | None = knob(None, "Only the first pairs with a rubric; empty: all", unit="pairs", ge=1)
     scaling_items: bool = knob(False, "Also judge with 2, 4, 6 and 8 items of each human rubric")
     sampled_items: int = knob(
-        0, "Also judge with 4, 8, 16 and 32 items that the generator samples, up to so many", unit="items", ge=0, le=32
+        0,
+        "Also judge with 4, 8, 16 and 32 items that the generator samples, up to this many",
+        unit="items",
+        ge=0,
+        le=32,
     )
     sampled_rubrics: int = knob(
         0,
-        "Also judge with 4, 8, 16 and 32 rubrics that the generator samples, up to so many: the majority of their verdicts counts",
+        "Also judge with 4, 8, 16 and 32 rubrics that the generator samples, up to this many: the majority of their verdicts counts",
         unit="rubrics",
         ge=0,
         le=scaling.MOST_RUBRICS,
     )
-    rounds: int = knob(0, "Also judge after so many rounds of improving the own rubric", unit="rounds", ge=0, le=5)
+    rounds: int = knob(0, "Also judge after this many rounds of improving the own rubric", unit="rounds", ge=0, le=5)
     strict: bool = knob(
         True,
         "Refuse judges that may answer a tie, and conditions that differ in more than the rubric: model, decoding, order. Switch "
