@@ -27,8 +27,9 @@ BASE = Path(settings.BASE_DIR)
 # Tasks wait for the database, for endpoints and for Ray; none computes. A judged run holds a thread while it asks
 CELERY_THREADS = 8
 WEB_PROCESSES = min(os.cpu_count() or 1, 4)  # one process of Python serves from one core
-# A variable of the GNU C library; others ignore it. Each thread that answers requests would else get a heap of its own, and each heap keeps what the
-# largest answer took. A value of the operator's stays. Images start the web server themselves: docker/web.Dockerfile says the same
+# A variable of the GNU C library; others ignore it. Each thread that answers requests would else get a heap of its own, and each heap
+# keeps the memory of its largest answer. A value of the operator's stays. Images start the web server themselves: docker/web.Dockerfile
+# has the same
 FEW_HEAPS = {"MALLOC_ARENA_MAX": "2"}
 
 

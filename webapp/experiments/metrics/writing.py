@@ -39,8 +39,8 @@ ON CONFLICT (run_id, key, step) DO UPDATE SET
     value = COALESCE(EXCLUDED.value, old.value),
     histogram = COALESCE(EXCLUDED.histogram, old.histogram)
 """
-# A value that comes late, by the clock of its sender, does not replace the value that is there. The rows of one statement come in one order, and
-# each place once: the newest, of equals the last.
+# A value that comes late, by the clock of its sender, does not replace the value that is there. The rows of one statement come in one
+# order, and each place once: the newest, of equals the last.
 LOGGED = """
 INSERT INTO experiments_metricpoint AS old (run_id, key, step, time, value, not_finite)
 SELECT %(run)s, key, step, time, CASE WHEN not_finite = '' THEN value END, not_finite
