@@ -56,8 +56,8 @@ def access(name: str) -> BucketAccess:
 
 def open_bucket(address: str, by: BucketAccess, within_s: float | None = None) -> Store:
     """Opens a bucket by the scheme of its address. `within_s`: a request is given up after this long and not tried again. Credentials are
-    the settings' or, if there are none, what the library finds: its own variables, a machine's role. Raises UnusableBucket, and Refused if its
-    network is closed."""
+    the settings' or, if there are none, what the library finds: its own variables, a machine's role. Raises UnusableBucket, and Refused if
+    its network is closed."""
     parts = urlsplit(address)
     if parts.username or parts.password or parts.query:
         raise UnusableBucket(

@@ -106,7 +106,7 @@ def icon(name: str, label: str = "", size: str = "") -> SafeString:
 
 @register.simple_tag
 def drawn_icon(name: str) -> SafeString:
-    """The same for a page that is downloaded, beside which there is no file of icons."""
+    """Draws an icon for a page that is downloaded, beside which there is no file of icons."""
     return exported.icon(name)
 
 

@@ -23,7 +23,7 @@ from ..launch import checks
 from ..live import broadcasts
 from ..models import LOGGED, ChainStep, ChainWait, Run
 from ..queries import runs
-from .queries import listed
+from .queries import join_names
 
 TAKE_UP = "workers.after.take_up"
 POLICY = "policy"  # what a run leaves in the registry that another run can begin with; the recipe of evaluations of runs, too
@@ -266,7 +266,7 @@ def waiting_behind(step: ChainStep) -> list[ChainStep]:
 def ends_with(step: ChainStep) -> str:
     """The warning before the step is cancelled: the steps behind it that end too."""
     behind = [f"“{each}”" for each in waiting_behind(step)]
-    too = f" {listed(behind)} behind it {'is' if len(behind) == 1 else 'are'} cancelled too." if behind else ""
+    too = f" {join_names(behind)} behind it {'is' if len(behind) == 1 else 'are'} cancelled too." if behind else ""
     return f"It is not launched.{too} To have it again, you must fill in its form again."
 
 

@@ -1,4 +1,4 @@
-"""The early stop of a run: once a metric has not improved for this many values, the run stops with a checkpoint, as if somebody had stopped it.
+"""The early stop of a run: once a metric has not improved for this many values, the run stops with a checkpoint, like a stopped run.
 
 It counts as Keras and Lightning do: `metrics.patience`.
 

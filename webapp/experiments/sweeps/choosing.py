@@ -109,7 +109,7 @@ def most_steps(axes: Sequence[SweepAxis], steps: int) -> int:
 
 
 def least_steps(axes: Sequence[SweepAxis], steps: int) -> int:
-    """The same for the shortest trial."""
+    """The steps of the shortest trial, like `most_steps`."""
     return min(_swept_steps(axes), default=steps)
 
 
