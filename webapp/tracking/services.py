@@ -186,7 +186,7 @@ def settle(
         if moved:
             if run.state in OVER:
                 table_facts.keep_took(membership.workspace_id, run)
-            tell(run, membership.user, run.state_reason)
+            announce_state(run, membership.user, run.state_reason)
         else:
             broadcasts.run_changed(run)
     row.run = run
@@ -201,7 +201,7 @@ def _why(row: LoggedRun) -> str:
     return said or NO_REASON
 
 
-def spoke(row: LoggedRun, run: Run) -> None:
+def note_sign_of_life(row: LoggedRun, run: Run) -> None:
     """Notes a sign of life of the run's program: a run that was given up continues. The caller holds the lock of the run."""
     run.heartbeat_at = timezone.now()
     Run.objects.filter(pk=run.pk).update(heartbeat_at=run.heartbeat_at)

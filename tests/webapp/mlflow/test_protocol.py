@@ -148,7 +148,11 @@ def test_a_failed_run_says_why_and_its_notice_and_home_lead_to_a_page(team, rest
     run, other = (Run.objects.get(logged__key=key) for key in (told, silent))
     assert run.state_reason == "ValueError: loss is NaN"
     assert "without a reason" in other.state_reason
-    home = {need.href: need.text for need in needs.of(team.researcher).now if need.title.endswith("failed")}
+    home = {
+        need.href: need.text
+        for need in needs.rows_that_need_attention(team.researcher).now
+        if need.title.endswith("failed")
+    }
     assert home == {f"/runs/{run.pk}": run.state_reason, f"/runs/{other.pk}": other.state_reason}
     notices = {words.href(row): words.text(row) for row in Notice.objects.filter(event="run.failed")}
     assert notices == home

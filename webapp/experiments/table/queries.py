@@ -84,7 +84,7 @@ class FoundRuns:
         return runs if self.within is None else runs.filter(pk__in=self.within)
 
     def among(self, ids: Collection[int]) -> "QuerySet[Run]":
-        """The same, of the runs with these ids."""
+        """Like `all`, for the runs with these ids."""
         wanted = set(ids) if self.within is None else set(ids).intersection(self.within)
         return self._meeting(self.condition.of(wanted)).filter(Among("pk", wanted))
 
