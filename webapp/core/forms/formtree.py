@@ -44,9 +44,7 @@ class Input:
     advanced: bool = False
     nullable: bool = False
     choices: tuple[str, ...] = ()
-    source: str = (
-        ""  # the kind of rows of the workspace of which it names one: the form that knows them fills `options`
-    )
+    source: str = ""  # the kind of row of the workspace that it names: the form that knows the rows fills `options`
     options: tuple[tuple[str, str], ...] = ()
     empty: str = ""  # the words of the empty option, if it is a choice
     nothing: EmptyChoice | None = None  # what is said where there are no `options`
