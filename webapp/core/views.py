@@ -92,9 +92,14 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def _without_slash(request: HttpRequest) -> str:
-    """The page that an address with a slash at its end means; empty if there is none."""
+    """The page that an address with a slash at its end means; empty if there is none, and for an address of the API."""
     path = request.path.rstrip("/")
-    if request.method not in ("GET", "HEAD") or path == request.path or not is_valid_path(path):
+    if (
+        request.method not in ("GET", "HEAD")
+        or path == request.path
+        or path.startswith("/api/")
+        or not is_valid_path(path)
+    ):
         return ""
     return f"{path}?{query}" if (query := request.META.get("QUERY_STRING", "")) else path
 

@@ -88,7 +88,7 @@ def rows(run_id: int, keys: Sequence[str], wanted: Iterable[tuple[int, int, int]
 def whole_rows(
     run_id: int, keys: Sequence[str], wanted: Iterable[tuple[int, int, int]]
 ) -> list[tuple[int, int, levels.LevelRow]]:
-    """As `rows`, with the means."""
+    """Like `rows`, with the means."""
     found = _rows(BOTH, run_id, keys, list(wanted))
     return [(place, level, levels.LevelRow(bytes(points), bytes(means))) for place, level, points, means in found]
 
