@@ -17,11 +17,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "folder",
-            type=absolute_address,
-            nargs="?",
-            default=settings.BACKUP_FOLDER,
-            help="a folder or a bucket; default: BACKUP_FOLDER",
+            "folder", type=absolute_address, nargs="?", default=settings.BACKUP_FOLDER, help="default: BACKUP_FOLDER"
         )
         parser.add_argument("--key-file", type=Path, default=settings.BACKUP_KEY_FILE)
 
