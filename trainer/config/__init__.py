@@ -85,14 +85,14 @@ def _problem(item: Any, recipe: str, schema: type[RecipeConfig]) -> FieldProblem
     if item["type"] == "union_tag_invalid":
         named, choices = ("kind", PART_KINDS) if loc[0] == "rewards" else ("name", CHOICES)
         return FieldProblem(".".join([*loc, named]), f"must be one of {', '.join(choices)}")
-    # the kind of a section does not belong to the field's path
+    chosen = ""  # the kind of the section, which does not belong to the field's path
     if loc[0] == "objective" and len(loc) > 1 and loc[1] in CHOICES:
-        del loc[1]
+        chosen = loc.pop(1)
     if loc[0] == "rewards" and len(loc) > 2 and loc[2] in PART_KINDS:
-        del loc[2]
+        chosen = loc.pop(2)
     path = ".".join(loc)
     if item["type"] == "extra_forbidden":
-        return FieldProblem(path, unknown_key(recipe, schema, loc))
+        return FieldProblem(path, unknown_key(recipe, schema, loc, chosen))
     return FieldProblem(path, item_text(item))
 
 

@@ -10,15 +10,19 @@ ALIKE = 0.6  # of 1: how much the letters of two names must agree
 MOST = 30  # names in a message
 
 
-def unknown_key(recipe: str, schema: type[Section], loc: Sequence[str]) -> str:
-    """The message at an unknown key: the field that was meant, or else the fields beside it, and where all are listed."""
+def unknown_key(recipe: str, schema: type[Section], loc: Sequence[str], chosen: str = "") -> str:
+    """The message at an unknown key: the field that was meant, or else the fields beside it, and where all are listed.
+
+    `chosen` is the kind of the section, if it may be of several: only its fields are listed.
+    """
     *folders, key = loc
     kinds = _kinds(schema, folders)
-    beside = list(dict.fromkeys(name for kind in kinds for name in kind.model_fields))
+    beside = _fields(kinds)
     if key in beside:
         return "unknown key; only another kind of this section has it"
     if near := _closest(kinds, folders, key, beside):
         return f"unknown key; did you mean {near}?"
+    beside = _fields([kind for kind in kinds if _is(kind, chosen)] or kinds)
     more = f" and {len(beside) - MOST} more" if len(beside) > MOST else ""
     listed = f"GET /api/v1/recipes/{recipe}/schema lists all"
     return f"unknown key; here are {', '.join(beside[:MOST])}{more} ({listed})"
@@ -30,6 +34,14 @@ def _kinds(schema: type[Section], folders: Sequence[str]) -> list[type[Section]]
     for part in folders:
         kinds = [inner for kind in kinds if part in kind.model_fields for inner in _sections(kind, part)] or kinds
     return kinds
+
+
+def _fields(kinds: Sequence[type[Section]]) -> list[str]:
+    return list(dict.fromkeys(name for kind in kinds for name in kind.model_fields))
+
+
+def _is(kind: type[Section], chosen: str) -> bool:
+    return any(get_args(field.annotation) == (chosen,) for field in kind.model_fields.values())
 
 
 def _closest(kinds: Sequence[type[Section]], folders: Sequence[str], key: str, beside: Sequence[str]) -> str:

@@ -39,6 +39,23 @@ def test_an_unknown_key_like_no_field_is_told_the_fields_that_there_are(given, p
     assert said.endswith("(GET /api/v1/recipes/policy/schema lists all)")
 
 
+@pytest.mark.parametrize(
+    ("given", "path", "fields", "foreign"),
+    [
+        ({"rewards": [{"kind": "rubric", "zzz": 1}]}, "rewards.0.zzz", {"kind", "judge", "weight"}, {"form", "entry"}),
+        ({"rewards": [{"kind": "format", "zzz": 1}]}, "rewards.0.zzz", {"kind", "form", "weight"}, {"judge", "entry"}),
+        ({"objective": {"name": "gspo", "zzz": 1}}, "objective.zzz", {"name", "eps_low"}, {"pop_high", "teacher"}),
+        ({"objective": {"name": "icepop", "zzz": 1}}, "objective.zzz", {"name", "pop_high"}, {"teacher"}),
+    ],
+)
+def test_only_fields_of_the_chosen_kind_are_listed(given, path, fields, foreign):
+    with pytest.raises(ConfigInvalid) as refused:
+        resolve("policy", {**RECIPES["policy"].example, **given})
+    (said,) = [problem.message for problem in refused.value.problems if problem.path == path]
+    named = set(said.removeprefix("unknown key; here are ").partition(" (")[0].split(", "))
+    assert fields <= named and not foreign & named, said
+
+
 def test_a_key_of_another_kind_of_the_section_is_told_so():
     with pytest.raises(ConfigInvalid) as refused:
         resolve("policy", {**RECIPES["policy"].example, "objective": {"name": "gspo", "pop_high": 2.0}})
