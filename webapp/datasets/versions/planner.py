@@ -11,7 +11,7 @@ SEARCHED = {EXAMPLES: "(id, dataset_id, key, digest)", MEMBERS: ""}
 def analyze(rows: int) -> None:
     """Call it after this many rows were added."""
     if rows >= ANALYZE_FROM:
-        _analyze("", *SEARCHED)
+        _analyze(*SEARCHED)
 
 
 def analyze_emptied(*tables: str) -> None:
@@ -24,9 +24,11 @@ def analyze_emptied(*tables: str) -> None:
         cursor.execute("SELECT relname FROM pg_class WHERE oid = ANY(%s::regclass[]) AND reltuples = 0", [list(tables)])
         emptied = [name for (name,) in cursor.fetchall()]
     if emptied:
-        _analyze("(SKIP_LOCKED)", *emptied)  # if another transaction holds a table, it renews it itself
+        _analyze(*emptied)
 
 
-def _analyze(options: str, *tables: str) -> None:
+def _analyze(*tables: str) -> None:
+    """It leaves out a table that another transaction holds, which renews it itself. To wait for it could be for ever: each table is held
+    until its transaction ends, and that one may wait for a table of ours."""
     with connection.cursor() as cursor:
-        cursor.execute(f"ANALYZE {options} {', '.join(f'{table} {SEARCHED[table]}' for table in tables)}")
+        cursor.execute(f"ANALYZE (SKIP_LOCKED) {', '.join(f'{table} {SEARCHED[table]}' for table in tables)}")

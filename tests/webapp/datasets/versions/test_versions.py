@@ -9,6 +9,7 @@ from django.db import IntegrityError, connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.concurrency import concurrently
 from tests.team import ApiClient
 from trainer.contracts import Example
 from webapp.core.models import AuditEntry
@@ -18,7 +19,7 @@ from webapp.datasets import queries
 from webapp.datasets.formats import patches
 from webapp.datasets.models import Dataset, DatasetVersion, VersionMember
 from webapp.datasets.models import Example as ExampleRow
-from webapp.datasets.versions import differences, lineage, services
+from webapp.datasets.versions import differences, lineage, planner, services
 from webapp.datasets.versions.digests import version_digest
 
 from ..conftest import known_rows, make_seem_empty, row
@@ -281,6 +282,21 @@ def test_tables_that_seem_empty_are_known_once_they_have_rows(team, dataset, imp
     make_seem_empty()
     import_rows([row("e1")])
     assert known_rows() == [5, 8]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_database_knows_is_renewed_without_waiting_for_another_transaction(team):
+    """Both could hold one table and wait for the other."""
+
+    def renewed() -> bool:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL lock_timeout = '200ms'")
+            planner.analyze(planner.ANALYZE_FROM)
+        return True
+
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"ANALYZE {planner.EXAMPLES}")
+        assert concurrently([renewed]) == [True]
 
 
 def test_the_database_keeps_what_a_digest_was_taken_of(team, dataset):
