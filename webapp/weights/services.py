@@ -192,7 +192,8 @@ def _start(
 ) -> WeightsJob:
     if model is not None and (why := unloadable(model)):
         raise Invalid("The model cannot be loaded.", {"model": why})
-    if version.state != DatasetVersion.State.FROZEN:
+    # somebody may have frozen or deleted it since it was read; `_create` holds it
+    if DatasetVersion.objects.filter(pk=version.pk, state=DatasetVersion.State.DRAFT).exists():
         version = datasets.freeze(_freezes(workspace, user), version)
     known = f"{registry.source(model).model_dump_json()} {model.digest} " if model else ""
     key = _key(kind, params, f"{known}{version.digest}")

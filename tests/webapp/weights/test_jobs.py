@@ -19,6 +19,7 @@ from webapp.accounts.administration.closing import close
 from webapp.accounts.models import Membership, Role
 from webapp.core.distributed import ray_jobs
 from webapp.core.problems import Conflict, Invalid
+from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.inference.models import RegisteredModel
 from webapp.weights import jobs, services, tokens
 from webapp.weights.models import WeightsJob, WeightsLogLine, WeightsResult
@@ -62,6 +63,21 @@ def test_a_draft_is_frozen_only_in_the_name_of_somebody_who_still_may(team, mode
     assert "may no longer freeze it" in refused.value.fields["dataset_version"]
     draft.refresh_from_db()
     assert draft.state == "draft" and not WeightsJob.objects.exists()
+
+
+def test_a_version_that_somebody_has_frozen_meanwhile_is_read_in_anybody_s_name(team, model):
+    draft = make_version(team.owner, name="draft", state="draft", digest="f" * 64)
+    DatasetVersion.objects.filter(pk=draft.pk).update(state="frozen")
+    assert draft.state == "draft", "as the caller read it"
+    assert services.generate(team.workspace, None, model, draft, {}).version == draft
+
+
+def test_a_draft_that_is_deleted_meanwhile_is_said_to_be_gone(team, model):
+    draft = make_version(team.owner, name="draft", state="draft", digest="f" * 64)
+    Dataset.objects.filter(pk=draft.dataset_id).delete()
+    with pytest.raises(Invalid) as refused:
+        services.generate(team.workspace, team.researcher.user, model, draft, {})
+    assert refused.value.fields == {"dataset": "was deleted meanwhile"}
 
 
 def test_a_draft_is_frozen_by_a_job_that_reads_it(team, model):
