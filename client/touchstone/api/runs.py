@@ -830,8 +830,8 @@ class Runs(Group):
         return self._json(RunOut, "POST", f"/runs/{run_id}/pause", again=True)
 
     def resume(self, run_id: int) -> RunOut:
-        """Resume a run from its last checkpoint. A run without a checkpoint begins again at its first step. 409
-        unless the run is paused, stopped or failed.
+        """Resume a run from its last checkpoint, or begin it again. A run without a checkpoint begins again at
+        its first step. 409 unless the run is paused, stopped or failed.
         """
         return self._json(RunOut, "POST", f"/runs/{run_id}/resume")
 

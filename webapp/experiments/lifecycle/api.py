@@ -43,7 +43,9 @@ def pause(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     return serializers.run(services.pause(membership, access.run_write(membership, run_id)))
 
 
-@router.post("/runs/{run_id}/resume", response=s.RunOut, summary="Resume a run from its last checkpoint")
+@router.post(
+    "/runs/{run_id}/resume", response=s.RunOut, summary="Resume a run from its last checkpoint, or begin it again"
+)
 def resume(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """A run without a checkpoint begins again at its first step. 409 unless the run is paused, stopped or failed."""
     membership = require(request)

@@ -23,13 +23,21 @@ def checkpoints(run: Run) -> list[Artifact]:
 def has_one(run: Run) -> bool:
     """Whether the next attempt of the run continues, and does not begin again: from a checkpoint of its own, also one that its process has
     written and not reported before it was lost, or from that of the run from which it was forked."""
+    return run.start_step > 0 or bool(_steps(run))
+
+
+def _steps(run: Run) -> set[int]:
     written = (artifacts.folder(run.pk) / "checkpoints").glob("step-*")
-    return run.start_step > 0 or bool(checkpoints(run)) or any(written)
+    names = (path.name.removeprefix("step-") for path in written)
+    return {row.step for row in checkpoints(run)} | {int(name) for name in names if name.isdecimal()}
 
 
 def remains(run: Run) -> str:
     """Words for the checkpoint of a run whose process was ended without saving."""
-    return "its last checkpoint remains" if has_one(run) else "it had made no checkpoint"
+    if _steps(run) - ({run.start_step} if run.start_step else set()):
+        return "its last checkpoint remains"
+    began = ", and can continue from that with which it began" if run.start_step else ""
+    return f"it had made no checkpoint{began}"
 
 
 def resuming(run: Run) -> str:

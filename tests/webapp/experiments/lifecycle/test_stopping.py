@@ -90,6 +90,20 @@ def test_at_once_it_does_not_wait_for_its_step(live, run, ray, team):  # noqa: F
     assert LogLine.objects.filter(run=run, level="error").exists()
 
 
+@pytest.mark.parametrize("has_saved", [True, False])
+def test_a_fork_that_saved_nothing_can_continue_from_where_it_began(live, run, ray, team, has_saved):  # noqa: F811
+    took(run, 6.0 * MINUTES)
+    set_row(run, start_step=2)
+    keep_checkpoint(run, 2)  # adopted
+    if has_saved:
+        keep_checkpoint(run, 4)
+    lifecycle.stop_now(team.researcher, fresh(run))
+    jobs.stop(run.id)
+    own = "its last checkpoint remains"
+    began = "it had made no checkpoint, and can continue from that with which it began"
+    assert fresh(run).state_reason == f"It was ended before it had saved; {own if has_saved else began}"
+
+
 def test_upkeep_ends_it_where_the_task_was_lost(live, run, ray, team):  # noqa: F811
     lifecycle.stop_now(team.researcher, fresh(run))
     live.post()
