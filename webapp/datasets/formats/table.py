@@ -7,7 +7,7 @@ from typing import Any
 from webapp.files.records import BadRow, FileHead, Row
 
 from .base_importer import Importer
-from .compared_columns import FIRST, SECOND, WHICH, compared
+from .compared_columns import FIRST, SECOND, WHICH, compared, may_say_which
 from .convert import Mapping, with_ids
 from .fields import content_key, messages, pair, remaining_fields, side_of
 
@@ -60,7 +60,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
         "output_2",
         "output2",
     ),
-    WHICH: ("preference", "winner", "preferred", "better", "choice", "label"),
+    WHICH: ("preference", "winner", "preferred", "better", "choice", "chosen"),
     "rubric": ("rubric", "rubrics", "criteria"),
     "reference": ("reference", "reference_answer", "ground_truth", "target"),
     "split": ("split",),
@@ -77,6 +77,11 @@ def guess(head: FileHead) -> Mapping:
     """The mapping that the column names suggest."""
     columns = {name.lower(): name for row in reversed(head.rows) for name in row}
     unfit = _unfit(columns.keys())
+    which = next((columns[name] for name in SYNONYMS[WHICH] if name in columns), "")
+    if WHICH not in unfit and not may_say_which(row.get(which) for row in head.rows):
+        unfit = unfit - {"chosen"} | {
+            WHICH
+        }  # rows with `chosen` are then refused, because it says nothing that can be read
     found: Mapping = {}
     for field, names in SYNONYMS.items():
         for name in names:
@@ -104,6 +109,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         )
     if "prompt" not in columns:
         raise BadRow("prompt", f"no column is mapped to it; the columns are {', '.join(map(str, row))}")
+    _agree(columns)
     for column in columns.values():
         if column not in row:
             raise BadRow(column, "the row has no such column")
@@ -121,6 +127,20 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         data["split"] = _split(cells["split"], columns["split"])
     data["key"] = _key(cells, columns, data)
     return data
+
+
+def _agree(columns: Mapping) -> None:
+    """Raises BadRow at a field that would not be read beside the others."""
+    compares = FIRST in columns or SECOND in columns
+    if WHICH in columns and not columns.keys() >= {FIRST, SECOND}:
+        raise BadRow(WHICH, f"says which of two responses is better: map {FIRST} and {SECOND}, too")
+    if "response" in columns and compares:
+        raise BadRow("response", f"is not read beside {FIRST} and {SECOND}: map either it or these two")
+    if compares and not columns.keys().isdisjoint(PAIRS[0]):
+        raise BadRow(
+            FIRST,
+            f"is not read beside chosen or rejected: map one of the two pairs, and the name of the better one to {WHICH}",
+        )
 
 
 def _cell(value: Any) -> Any:
@@ -147,8 +167,6 @@ def _answers(cells: dict[str, Any], columns: Mapping) -> dict[str, Any]:
     if (chosen is None) != (rejected is None):
         lacking = "chosen" if chosen is None else "rejected"
         raise BadRow(columns.get(lacking, lacking), "is missing: a preference needs both sides")
-    if chosen is not None and FIRST in columns:
-        raise BadRow(FIRST, "says the same as chosen and rejected: map one of the two pairs")
     if chosen is not None:
         return pair(_text(chosen, columns["chosen"]), _text(rejected, columns["rejected"]))
     if FIRST in columns or SECOND in columns:

@@ -5,7 +5,7 @@ The functions that begin with `_` run in a child process with limits, without Dj
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
@@ -40,7 +40,7 @@ LIMITS = sandbox.ProcessLimits(memory=600_000_000, seconds=20.0)
 @dataclass(frozen=True)
 class ImportSource:
     """A file that was sent, or a path: `names` are the files whose rows become examples, in order, and `size` the bytes to be read.
-    `packed`: unpacking may give more bytes. `unread` are the other files."""
+    `packed`: unpacking may give more bytes. `unread` are the other files. `mapping` is what the names of the columns suggest."""
 
     path: Path
     names: tuple[str, ...]
@@ -50,6 +50,7 @@ class ImportSource:
     single: bool
     packed: bool
     unread: tuple[str, ...] = ()
+    mapping: Mapping = field(default_factory=dict)
 
 
 class InspectedRow(NamedTuple):
@@ -99,6 +100,7 @@ def _given(path: str, file_name: str, format: str) -> dict[str, Any]:
         "single": bundle.is_single,
         "packed": bundle.is_packed,
         "unread": [name for name in bundle.names if name not in names],
+        "mapping": importer.guess(bundle.head(names[0])) if importer.mappable and names else {},
     }
 
 

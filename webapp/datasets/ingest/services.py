@@ -41,8 +41,8 @@ def start_import(
 ) -> ImportJob:
     """Makes an import of the file at `path` into dataset `name`, and queues it for a worker (`queue=False`: the caller runs it).
 
-    `group_by`: the field whose value names the group that stays on one side of the split, see `split_rule`; an existing dataset keeps its
-    own. Raises Invalid at `name`, `format`, `mapping`, `heldout_share`, `group_by` or `file`,
+    Without a `mapping`, all rows are read by the one that the preview shows. `group_by`: the field whose value names the group that stays
+    on one side of the split, see `split_rule`; an existing dataset keeps its own. Raises Invalid at `name`, `format`, `mapping`, `heldout_share`, `group_by` or `file`,
     OverQuota at `file`.
     """
     given = _given(path, file_name or path.name, format)
@@ -57,7 +57,7 @@ def start_import(
             file_name=(file_name or path.name)[:255],
             file_path=str(path.resolve()),
             format=given.format,
-            mapping=_mapping(given.format, mapping or {}),
+            mapping=_mapping(given.format, mapping or {}) or given.mapping,
             heldout_share=heldout_share,
             group_by=group_field(membership.workspace_id, dataset_name(name), group_by),
             keep_good=keep_good,

@@ -457,11 +457,19 @@ def test_a_table_says_in_a_column_which_of_two_responses_is_better(said, judged)
         "winner": said,
         "language": "en",
     }
+    named = {
+        "key": "id",
+        "prompt": "prompt",
+        "response_a": "answer_1",
+        "response_b": "answer_2",
+        "preference": "winner",
+    }
     if judged is None:
         with pytest.raises(BadRow, match="a or b, 1 or 2, or tie"):
-            table.convert(row, {})
+            table.convert(row, named)
         return
-    made = Example.model_validate(table.convert(row, {}))
+    assert table.guess(FileHead("", (row,))) == named
+    made = Example.model_validate(table.convert(row, named))
     assert [(each.id, each.text) for each in made.responses] == [("a", "First."), ("b", "Second.")]
     assert [each.model_dump(exclude_defaults=True) for each in made.preferences] == [{"a": "a", "b": "b", **judged}]
     assert made.meta == {"language": "en"}
@@ -489,3 +497,61 @@ def test_columns_with_the_better_and_the_worse_response_come_before_two_numbered
     }
     with pytest.raises(BadRow, match="one of the two pairs"):
         table.convert(row, both)
+
+
+PAIR = {"prompt": "prompt", "response_a": "response_a", "response_b": "response_b"}
+LETTERS = {"prompt": "Which?", "response_a": "First.", "response_b": "Second."}
+
+
+@pytest.mark.parametrize("one", [1, "1", 1.0, 2])
+def test_a_number_names_no_response_of_columns_that_are_not_numbered(one):
+    """RubricBench counts from 0, and on our own scale 1 is slightly better for b: a 1 is never simply the first response."""
+    with pytest.raises(BadRow, match="which response is better: a or b, or tie"):
+        table.convert(LETTERS | {"label": one}, PAIR | {"preference": "label"})
+
+
+@pytest.mark.parametrize("values", [(1, 0, 1), ("1", "0"), (-3, 1), (2, 3), (0.5, 1), (True, False)])
+@pytest.mark.parametrize(("first", "second"), [("response_a", "response_b"), ("response_1", "response_2")])
+def test_a_column_of_scores_or_of_places_from_zero_is_not_taken_for_the_better_response(values, first, second):
+    rows = tuple({"prompt": "Which?", first: "First.", second: "Second.", "preference": value} for value in values)
+    assert table.guess(FileHead("", rows)) == {"prompt": "prompt", "response_a": first, "response_b": second}
+
+
+def test_a_label_is_not_taken_for_the_better_response():
+    assert table.guess(FileHead("", (LETTERS | {"label": "politics"},))) == PAIR
+
+
+@pytest.mark.parametrize("said", ["A", "response_b", "tie"])
+def test_chosen_beside_two_responses_may_name_the_better_one(said):
+    row = LETTERS | {"chosen": said}
+    mapping = table.guess(FileHead("", (row,)))
+    assert mapping == PAIR | {"preference": "chosen"}
+    assert table.convert(row, mapping)["preferences"][0]["strength"] == {"A": -2, "response_b": 2, "tie": 0}[said]
+
+
+@pytest.mark.parametrize("said", ["First.", 0])
+def test_chosen_beside_two_responses_that_names_neither_is_refused(said):
+    with pytest.raises(BadRow):
+        table.convert(LETTERS | {"chosen": said}, {})
+
+
+@pytest.mark.parametrize(
+    ("mapping", "field"),
+    [
+        (PAIR | {"response": "other"}, "response"),
+        ({"prompt": "prompt", "preference": "other"}, "preference"),
+        ({"prompt": "prompt", "response_a": "response_a", "preference": "other"}, "preference"),
+        ({"prompt": "prompt", "chosen": "response_a", "rejected": "response_b", "preference": "other"}, "preference"),
+    ],
+)
+def test_a_mapped_column_that_nothing_would_read_is_refused_at_its_field(mapping, field):
+    with pytest.raises(BadRow) as refused:
+        table.convert(LETTERS | {"other": "a"}, mapping)
+    assert refused.value.field == field
+
+
+def test_two_equal_responses_of_which_one_is_better_are_refused():
+    same = LETTERS | {"response_b": "First."}
+    with pytest.raises(BadRow, match="response_b: is the same text as response_a"):
+        table.convert(same | {"preference": "a"}, {})
+    assert table.convert(same | {"preference": "tie"}, {})["preferences"][0]["strength"] == 0

@@ -16,6 +16,7 @@ from webapp.datasets import queries
 from webapp.datasets.columns.filters import Filters
 from webapp.datasets.ingest import loader
 from webapp.datasets.ingest import services as imports
+from webapp.datasets.ingest.preview import preview
 from webapp.datasets.models import Dataset, DatasetVersion, Example, ImportJob, VersionMember
 from webapp.datasets.versions import services as datasets
 from webapp.datasets.versions.digests import version_digest
@@ -316,3 +317,18 @@ def test_a_file_with_answers_of_a_project_is_refused_with_what_to_do_instead(imp
     line = {"id": 1, "task": 5, "example": "e1", "kind": "pairwise", "rater": "annotator-1", "guidelines": 1}
     job = import_rows([{**line, "subject": {"a": "x", "b": "y"}, "content": {"strength": 1}}])
     assert job.state == "failed" and "publish them on its tab Answers" in job.rejected[0]["reason"]
+
+
+def test_an_import_without_a_mapping_reads_all_rows_as_the_preview_does(import_rows, tmp_path):
+    """A row without its second response is no prompt alone, whatever its own columns suggest."""
+    pair = {"prompt": "Which?", "response_1": "First.", "response_2": "Second.", "preference": 1}
+    rows = [pair, {**pair, "prompt": "And this?", "preference": 2}, {"prompt": "Lost?", "response_1": "Only."}]
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    shown = preview(path, path.name)
+    job = import_rows(rows)
+    assert job.state == ImportJob.State.FAILED and job.mapping == shown["mapping"]
+    assert [each["reason"] for each in job.rejected] == [each["reason"] for each in shown["problems"]] != []
+    scores = [{**pair, "preference": 1}, {**pair, "prompt": "And this?", "preference": 0}]
+    job = import_rows(scores, name="scores", keep_good=True)
+    assert (job.version.counts["examples"], job.version.counts["preferences"]) == (2, 0)
