@@ -161,6 +161,27 @@ def test_new_guidelines_are_announced_and_named_in_the_answer(open_page, as_anno
     assert Answer.objects.order_by("-id").first().guidelines.number == 2
 
 
+def test_an_answer_that_was_begun_before_new_guidelines_names_the_earlier_ones(open_page, as_annotator, team):
+    """The change is heard in the middle of the answer: nobody has read the new guidelines for it. The next answer names them."""
+    project = make_project(team.owner, team.annotator)
+    bench, sent = Bench(open_page(as_annotator), project), []
+    bench.page.route("**/submit", lambda route: sent.append(route), times=1)  # held until the next answer is begun
+    bench.press("2", "Control+Enter")
+    bench.on_task(1)
+    bench.press("2")
+    expect(bench.page.locator(".work-scale :checked")).to_have_count(1)
+    until(lambda: bool(sent) or bench.page.wait_for_timeout(20))
+    Guidelines.objects.create(project=project, number=2, text="Prefer **kind** answers.")
+    sent[0].continue_()
+    expect(bench.page.locator("[data-subject=guidelines]")).to_contain_text("now version 2")
+    bench.press("Control+Enter")
+    bench.on_task(2)
+    bench.press("2", "Control+Enter")
+    bench.delivered()
+    until(lambda: Answer.objects.count() == 3)
+    assert [each.guidelines.number for each in Answer.objects.order_by("id")][1:] == [1, 2]
+
+
 def test_texts_and_choices_have_room_beside_open_guidelines(open_page, as_annotator, team):
     """In a window of 1280 px: no choice of a scale has two lines, no title is cut into letters, and no text has lines of two words."""
     pairs = make_project(team.owner, team.annotator, name="Pairs", tasks=1, dimensions=["Correctness", "Style"])

@@ -36,6 +36,7 @@ export class Draft {
     Object.assign(this, { id: assignment.id, user, clock, tell });
     this.revision = assignment.draft_revision;
     this.content = copyOf(assignment.draft);
+    this.guidelines = 0; // the number of the guidelines under which it was begun
     this.dirty = false;
     this.saving = null;
     this.conflict = null;

@@ -63,10 +63,12 @@ function counts() {
   sidebar.counts({ done: tasks.done + under, left: tasks.left === null ? null : tasks.left + tasks.held.length, known: tasks.known, halted: tasks.halted });
 }
 
-/** Tells of new guidelines as soon as any task in hand has them, also if it is not yet the one on the screen. */
+/** Tells of new guidelines as soon as any task in hand has them, also if it is not yet the one on the screen. An answer that was begun keeps
+ * the number of those under which it was begun. */
 async function heard() {
   const number = Math.max(0, ...tasks.held.map((each) => each.guidelines ?? 0));
   if (!(await sidebar.guidelinesAre(number))) return;
+  if (current && !current.touched) current.draft.guidelines = number;
   notes.show("guidelines", { tone: "info", title: `The guidelines changed: now version ${number}.`, actions: [["Read them", () => sidebar.open("guidelines")]], dismiss: true });
 }
 
@@ -77,6 +79,7 @@ function show(assignment, { reopened = false } = {}) {
   hold(false);
   const draft = drafts.get(assignment.id) ?? begin(assignment);
   current = { assignment, draft, widget: null, touched: Boolean(draft.content), reopened };
+  if (!current.touched || !draft.guidelines) draft.guidelines = sidebar.number;
   notes.clear("after");
   problems.clear();
   prompt.draw(assignment.view);
@@ -248,7 +251,7 @@ async function submit(event) {
   notes.blank("after");
   submitted.push(assignment.id);
   sidebar.submitted(seconds);
-  const body = { content, revision: draft.revision, seconds, guidelines: sidebar.number || null, hold: HOLD };
+  const body = { content, revision: draft.revision, seconds, guidelines: draft.guidelines || null, hold: HOLD };
   const answer = outbox.send({ kind: "submit", id: assignment.id, again: Boolean(assignment.submitted_at), view: assignment, body }, draft);
   if (waits()) await reveal(await answer, content);
   await advance();
@@ -339,6 +342,7 @@ async function refused(entry, error) {
   tasks.put(fresh);
   const draft = begin(fresh);
   draft.content = copyOf(entry.body.content);
+  draft.guidelines = entry.body.guidelines;
   draft.dirty = true;
   show(fresh);
   if (error.code === "conflict" && error.body?.current) {

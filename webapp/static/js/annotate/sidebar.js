@@ -49,9 +49,11 @@ export class Sidebar {
     const response = await fetch(`/projects/${this.project}/work/guidelines`, { headers: { "HX-Request": "true" } }).catch(() => null);
     if (response?.status === 401) this.signedOut();
     if (!response?.ok) return false; // the next task that has them tries again
+    const text = await response.text();
+    if (number <= this.number) return false; // another call has brought them meanwhile
     this.number = number;
     const body = this.sections.guidelines.querySelector(".work-panel-body");
-    body.innerHTML = await response.text(); // a fragment of our own server, which has passed its allow-list
+    body.innerHTML = text; // a fragment of our own server, which has passed its allow-list
     renderMath(body);
     this.sections.guidelines.querySelector("[data-guidelines-number]").textContent = `v${number}`;
     return true;
