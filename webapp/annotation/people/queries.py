@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
-from webapp.accounts.models import Membership, User
+from webapp.accounts.models import Membership, Role, User
 
 from ..agreement.person_figures import FigureLine, Figures, FiguresAt
 from ..agreement.raters import Rater, raters
@@ -93,6 +93,15 @@ def _persons(project: Project, worked: Iterable[int]) -> dict[int, Person]:
 
 
 def candidates(project: Project) -> list[Membership]:
-    """Members who do not take part yet."""
-    members = Membership.objects.filter(workspace_id=project.workspace_id).select_related("user")
-    return list(members.exclude(user__participations__project=project).order_by("user__email")[:500])
+    """Members who do not take part yet, the first 500."""
+    return list(_candidates(project).select_related("user").order_by("user__email")[:500])
+
+
+def annotators_to_add(project: Project) -> int:
+    """The number of annotators of the workspace who do not take part yet."""
+    return _candidates(project).filter(role=Role.ANNOTATOR).count()
+
+
+def _candidates(project: Project) -> QuerySet[Membership]:
+    members = Membership.objects.filter(workspace_id=project.workspace_id)
+    return members.exclude(user__participations__project=project)

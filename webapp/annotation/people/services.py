@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from webapp.accounts.addresses import services as addresses
 from webapp.accounts.members.services import enter, sign_up_invited
-from webapp.accounts.models import Membership, Role, User, hash_secret
+from webapp.accounts.models import Membership, Removal, Role, User, hash_secret
 from webapp.accounts.sign_in import services as accounts
 from webapp.core.auditing import audit
 from webapp.core.network import mail
@@ -35,8 +35,27 @@ def add_participant(membership: Membership, project: Project, user: User) -> Par
 
 @transaction.atomic
 def add_participants(membership: Membership, project: Project, users: Iterable[User]) -> list[User]:
-    """Lets all of them work in the project, or none: raises Invalid if one is not a member."""
-    return [add_participant(membership, project, user).user for user in users]
+    """Lets all of them work in the project, or none: raises Invalid if one is not a member, with the names of those who were removed."""
+    chosen = list(users)
+    members = Membership.objects.filter(
+        workspace=membership.workspace, user__in=[user.pk for user in chosen if user.pk]
+    )
+    known = set(members.values_list("user_id", flat=True))
+    if gone := [user for user in chosen if user.pk not in known]:
+        raise Invalid(
+            f"Nobody was added: {_not_here(membership, gone)} not in this workspace.", {"user": "is not a member"}
+        )
+    return [add_participant(membership, project, user).user for user in chosen]
+
+
+def _not_here(membership: Membership, gone: list[User]) -> str:
+    """The words for people who are not here, with their verb. Only people who were removed from this workspace are named: others may never have been in it."""
+    ids = [user.pk for user in gone if user.pk]
+    removed = Removal.objects.filter(workspace=membership.workspace, user__in=ids).select_related("user")
+    names = [str(each.user) for each in removed.order_by("user__email")]
+    if others := len(gone) - len(names):
+        names.append(f"{others} {'other ' if names else ''}{'person' if others == 1 else 'people'}")
+    return f"{', '.join(names)} {'is' if len(gone) == 1 else 'are'}"
 
 
 @transaction.atomic

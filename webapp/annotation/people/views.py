@@ -60,6 +60,7 @@ def project_people(request: HttpRequest, project_id: int) -> HttpResponseBase:
         "compares": person_figures.compares(project),
         "fast_seconds": project.settings.get("fast_seconds"),
         "candidates": persons.candidates(project),
+        "ticked": {whole_number(each, 6) for each in request.GET.getlist("add")},
         "invites": list(queries.invites(project)[:50]),
         "link": link,
         "link_for": request.POST.get("email", ""),
@@ -119,6 +120,8 @@ def participant_add(request: HttpRequest, project_id: int) -> HttpResponseBase:
             messages.success(request, f"{', '.join(map(str, added))} {'takes' if len(added) == 1 else 'take'} part.")
     except Problem as problem:
         messages.error(request, problem.message)
+        kept = urlencode({"add": chosen}, doseq=True)  # the choice stays ticked
+        return redirect(f"{reverse('project_people', args=[project_id])}?{kept}#h-add")
     return redirect("project_people", project_id)
 
 

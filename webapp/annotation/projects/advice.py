@@ -9,7 +9,7 @@ from django.utils import timezone
 from webapp.accounts.models import Membership, Role
 
 from ..models import Comment, Project
-from ..people.queries import Person, candidates
+from ..people.queries import Person, annotators_to_add
 from ..queries import Progress
 from ..review.queries import undecided
 from ..tasks.order import SUGGESTED
@@ -77,7 +77,7 @@ def _of_the_queue(project: Project, far: Progress, working: list[Person]) -> lis
 
 
 def _whom_to_add(project: Project) -> str:
-    if not (count := sum(each.role == Role.ANNOTATOR for each in candidates(project))):
+    if not (count := annotators_to_add(project)):
         return "Invite people with a link."
     who = "1 annotator of the workspace does" if count == 1 else f"{count} annotators of the workspace do"
     return f"{who} not take part. Add them, or invite others with a link."

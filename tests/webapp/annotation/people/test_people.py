@@ -11,6 +11,7 @@ from django.utils import timezone
 from tests.pages import page_html
 from tests.team import browser
 from tests.webapp.annotation.conftest import make_version
+from webapp.accounts.members.services import remove_member
 from webapp.accounts.models import Membership, Role, User
 from webapp.annotation.agreement import person_figures, refresh
 from webapp.annotation.agreement.coefficients import newest_answer
@@ -390,3 +391,27 @@ def test_several_members_are_added_at_once_or_none(team, make_project):
     assert set(Participant.objects.filter(project=project).values_list("user", flat=True)) == before | set(users)
     assert ", ".join(str(each.user) for each in chosen) + " take part." in said
     assert "Choose the members to add." in client.post(f"{page}/add", {}, follow=True).content.decode()
+
+
+def test_a_choice_with_a_person_who_was_removed_meanwhile_names_them_and_stays_ticked(team, make_project):
+    project = make_project()
+    page, client = f"/projects/{project.pk}/people", browser(team.researcher)
+    gone = str(team.reviewer.user)
+    remove_member(team.owner, team.reviewer)
+    users = [team.annotator.user_id, team.reviewer.user_id, team.outsider.user_id]
+    Participant.objects.filter(project=project).delete()
+    said = client.post(f"{page}/add", {"user": users}, follow=True).content.decode()
+    assert f"Nobody was added: {gone}, 1 other person are not in this workspace." in said
+    assert str(team.outsider.user) not in said  # nobody learns who has which number elsewhere
+    ticked = f'name="user" value="{team.annotator.user_id}" checked'
+    assert ticked in said and said.count(" checked") == 1 and not Participant.objects.filter(project=project).exists()
+    assert ticked not in client.get(page).content.decode()
+
+
+def test_the_annotators_to_add_are_counted_beyond_those_that_a_form_lists(team, make_project):
+    project = make_project()
+    before = queries.annotators_to_add(project)
+    users = User.objects.bulk_create([User(email=f"a{number:03}@many.example") for number in range(501)])
+    space = team.owner.workspace
+    Membership.objects.bulk_create([Membership(workspace=space, user=each, role=Role.ANNOTATOR) for each in users])
+    assert queries.annotators_to_add(project) == before + 501
