@@ -49,7 +49,8 @@ def add_participants(membership: Membership, project: Project, users: Iterable[U
 
 
 def _not_here(membership: Membership, gone: list[User]) -> str:
-    """The words for people who are not here, with their verb. Only people who were removed from this workspace are named: others may never have been in it."""
+    """The words for people who are not here, with their verb. Only people who were removed from this workspace are named:
+    others may never have been in it."""
     ids = [user.pk for user in gone if user.pk]
     removed = Removal.objects.filter(workspace=membership.workspace, user__in=ids).select_related("user")
     names = [str(each.user) for each in removed.order_by("user__email")]

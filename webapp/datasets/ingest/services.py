@@ -42,7 +42,8 @@ def start_import(
     """Makes an import of the file at `path` into dataset `name`, and queues it for a worker (`queue=False`: the caller runs it).
 
     Without a `mapping`, all rows are read by the one that the preview shows. `group_by`: the field whose value names the group that stays
-    on one side of the split, see `split_rule`; an existing dataset keeps its own. Raises Invalid at `name`, `format`, `mapping`, `heldout_share`, `group_by` or `file`,
+    on one side of the split, see `split_rule`; an existing dataset keeps its own. Raises Invalid at `name`, `format`, `mapping`,
+    `heldout_share`, `group_by` or `file`,
     OverQuota at `file`.
     """
     given = _given(path, file_name or path.name, format)

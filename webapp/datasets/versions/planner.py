@@ -28,7 +28,7 @@ def analyze_emptied(*tables: str) -> None:
 
 
 def _analyze(*tables: str) -> None:
-    """It leaves out a table that another transaction holds, which renews it itself. To wait for it could be for ever: each table is held
-    until its transaction ends, and that one may wait for a table of ours."""
+    """Renews the statistics of these tables, except of those that another transaction holds, which renews them itself. To wait for one
+    could be for ever: each table is held until its transaction ends, and that one may wait for a table of ours."""
     with connection.cursor() as cursor:
         cursor.execute(f"ANALYZE (SKIP_LOCKED) {', '.join(f'{table} {SEARCHED[table]}' for table in tables)}")
