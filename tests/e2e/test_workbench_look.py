@@ -185,10 +185,10 @@ def test_an_answer_that_was_begun_before_new_guidelines_names_the_earlier_ones(o
 def test_texts_and_choices_have_room_beside_open_guidelines(open_page, as_annotator, team):
     """In a window of 1280 px: no choice of a scale has two lines, no title is cut into letters, and no text has lines of two words."""
     pairs = make_project(team.owner, team.annotator, name="Pairs", tasks=1, dimensions=["Correctness", "Style"])
-    four = {"subject": {"responses": ["a", "b", "c", "d"]}, "record": lambda _: {"responses": FOUR}}
+    four: dict[str, Any] = {"subject": {"responses": ["a", "b", "c", "d"]}, "record": lambda _: {"responses": FOUR}}
     best = make_project(team.owner, team.annotator, name="Best", tasks=1, kind="best_worst", **four)
     subject = {"a": "good", "b": "bad", "preference": 0}
-    given = {"kind": "rationale", "record": with_rationale, "subject": subject}
+    given: dict[str, Any] = {"kind": "rationale", "record": with_rationale, "subject": subject}
     texts = make_project(team.owner, team.annotator, name="Texts", tasks=1, **given)
     page = open_page(as_annotator)
     page.set_viewport_size({"width": 1280, "height": 800})

@@ -67,8 +67,8 @@ def load() -> None:
     api.get_openapi_schema()
     import_module("webapp.identity.scim.views")  # at the first request of a directory
     compile_templates()
-    for recipe in (*trainings.values(), *evaluations.values()):
-        schema_of(recipe.schema)  # of its forms
+    for schema in (*(each.schema for each in trainings.values()), *(each.schema for each in evaluations.values())):
+        schema_of(schema)  # of its forms
     MigrationLoader(None)
     assert connection.connection is None
     gc.collect()

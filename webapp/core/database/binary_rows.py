@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 HEADER = 19  # bytes before the first row
 BLOCK = 65_536  # rows
-NUMBERS = {
+NUMBERS: "dict[str, np.dtype[Any]]" = {
     "int4": np.dtype(np.int32),
     "int8": np.dtype(np.int64),
     "float8": np.dtype(np.float64),

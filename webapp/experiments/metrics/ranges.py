@@ -139,7 +139,8 @@ class _Sums:
         starts = firsts.copy()
         first = np.r_[True, of[1:] != of[:-1]][which] if len(keys) else np.empty(0, bool)
         np.minimum.at(starts, run[first], at[first])
-        seconds = np.bincount(which, (at - starts[run]) / 1e6 * share, len(keys))
-        return RangeMeans(
-            self.low, self.span, places[of], ranges, np.bincount(which, value * share, len(keys)), seconds
+        values, seconds = (
+            np.bincount(which, each * share, len(keys)).astype(np.float64, copy=False)
+            for each in (value, (at - starts[run]) / 1e6)
         )
+        return RangeMeans(self.low, self.span, places[of], ranges, values, seconds)

@@ -88,7 +88,7 @@ def _stretches(
     if column.source == columns.Source.CONFIG:
         held = ["number", "text"]
         for attribute in held:
-            yield lambda attribute=attribute: _by_newest(runs, column, attribute, down)  # type: ignore[misc]
+            yield lambda attribute=attribute: _by_newest(runs, column, attribute, down)
     else:
         yield lambda: _by_mean(found, order, seed, stored)
     any_of = Q(*((f"values__{attribute}__isnull", False) for attribute in held), _connector=Q.OR)
@@ -99,7 +99,8 @@ def _stretches(
 
 
 def _with_kin(runs: "QuerySet[Any]") -> "QuerySet[Any]":
-    return runs.annotate(kin=KIN)
+    with_kin: QuerySet[Any] = runs.annotate(kin=KIN)
+    return with_kin
 
 
 def _members(runs: queries.FoundRuns) -> Members:
@@ -112,7 +113,8 @@ def _by_newest(runs: queries.FoundRuns, column: Column, attribute: str, down: bo
 
     def held(found: "QuerySet[Any]") -> "QuerySet[Any]":
         of_value = FilteredRelation("values", condition=Q(values__column_id=column.pk))
-        return _with_kin(found).annotate(of_value=of_value).filter(given)
+        valued: QuerySet[Any] = _with_kin(found).annotate(of_value=of_value)
+        return valued.filter(given)
 
     last = Window(Max("pk"), partition_by=[F("experiment_id"), F("kin")])
     newest = held(runs.all()).annotate(last=last).filter(pk=F("last"))

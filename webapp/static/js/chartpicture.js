@@ -102,7 +102,7 @@ function drawn(chart, place, ink) {
   return [...bands, ...raws, ...lines, ...dots];
 }
 
-/** The same as a PNG: a promise of a Blob. */
+/** Makes a PNG of such a picture: a promise of a Blob. */
 export async function png({ markup, width, height }) {
   const image = Object.assign(new Image(), { src: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(markup)}` });
   await image.decode();

@@ -35,7 +35,7 @@ export class Later {
     return this.until(() => this.wanted());
   }
 
-  /** The same, then for those that come before anybody looks. */
+  /** Asks for the curves of what somebody looks at, then for those that come before anybody looks. */
   ask() {
     this.asking ??= this.until(() => this.next()).finally(() => (this.asking = null));
     return this.asking;

@@ -23,11 +23,11 @@ def test_what_is_there_and_what_is_left_out_is_counted_by_split():
     found = fit(recipe(PAIRS), counts({"pairs": 312, "ties": 40}, {"pairs": 78, "ties": 1}))
     (need,) = found.needs
     assert (need.train, need.heldout, need.left_out) == (312, 78, ((41, "ties"),))
-    assert found.ok and found.held_out and not list(problems(found, "demo v1", 10))  # type: ignore[arg-type]
+    assert found.ok and found.held_out and not list(problems(found, "demo v1", 10))
 
 
 def test_nothing_to_train_on_is_said_with_what_is_left_out():
-    (problem,) = problems(fit(recipe(PAIRS), counts({"ties": 5}, {"pairs": 3})), "demo v1", 10)  # type: ignore[arg-type]
+    (problem,) = problems(fit(recipe(PAIRS), counts({"ties": 5}, {"pairs": 3})), "demo v1", 10)
     assert problem.path == "dataset"
     assert problem.message == "demo v1 has no training pairs, which 'Toy' needs (5 ties left out)"
 
@@ -35,7 +35,7 @@ def test_nothing_to_train_on_is_said_with_what_is_left_out():
 @pytest.mark.parametrize(("wanted", "paths"), [(10, ["evaluation.max_examples"]), (0, [])])
 def test_nothing_held_out_is_a_problem_only_where_something_is_measured(wanted, paths):
     found = fit(recipe(PAIRS), counts({"pairs": 3}))
-    assert [problem.path for problem in problems(found, "demo v1", wanted)] == paths  # type: ignore[arg-type]
+    assert [problem.path for problem in problems(found, "demo v1", wanted)] == paths
 
 
 def test_one_of_several_kinds_of_data_is_enough():
@@ -44,7 +44,7 @@ def test_one_of_several_kinds_of_data_is_enough():
     )
     assert fit(either, counts({"references": 3})).ok
     nothing = fit(either, counts({"pairs": 3}))
-    (problem,) = problems(nothing, "demo v1", 0)  # type: ignore[arg-type]
+    (problem,) = problems(nothing, "demo v1", 0)
     assert "no training conversations or answers" in problem.message
 
 
