@@ -100,6 +100,23 @@ def test_the_preview_writes_nothing(api):
     assert not ImportJob.objects.exists()
 
 
+def test_a_mapping_that_names_no_column_of_the_file_is_refused_at_its_field(api):
+    table, rows = b"question,rules\nWhy?,Short\n", [{"question": "Why?", "rules": "Short"}]
+    mapping = '{"prompt": "question", "rubric": "ruels"}'
+    file = SimpleUploadedFile("t.csv", table)
+    shown = api.client.post("/api/v1/datasets/preview", {"file": file, "mapping": mapping})
+    sent = upload(api, rows, mapping=mapping, format="table")
+    for answer in (shown, sent):
+        assert answer.status_code == 422
+        assert answer.json()["error"]["fields"] == [
+            {
+                "path": "mapping.rubric",
+                "message": "none of the first rows has the column ruels; they have question, rules",
+            }
+        ]
+    assert not ImportJob.objects.exists()
+
+
 def test_others_and_small_roles_get_nothing(import_rows, team):
     version = import_rows([row()]).version
     urls = [f"/datasets/{version.dataset_id}", f"/datasets/{version.dataset_id}/versions/1/export"]

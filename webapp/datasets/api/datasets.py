@@ -21,6 +21,7 @@ from .. import access, housekeeping, queries
 from ..formats.importers import REGISTRY
 from ..ingest import services as imports
 from ..ingest import uploads
+from ..ingest.inspection import check_columns
 from ..ingest.preview import preview
 from ..ingest.target import checked_target
 from ..models import Dataset, DatasetVersion, Example, ImportJob
@@ -201,7 +202,10 @@ def show_preview(request: HttpRequest, file: File[UploadedFile], form: Form[Prev
     path = uploads.store_upload(file.name or "upload", file)
     try:
         with count_seconds(membership.user_id):
-            return preview(path, path.name, form.format, _mapping(form.mapping), target)
+            mapping = _mapping(form.mapping)
+            shown = preview(path, path.name, form.format, mapping, target)
+            check_columns(mapping, shown["columns"])
+            return shown
     finally:
         uploads.discard_upload(path)
 

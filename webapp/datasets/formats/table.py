@@ -70,6 +70,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 }
 
 PAIRS = (("chosen", "rejected"), (FIRST, SECOND))
+# A row that lacks one of these columns is refused: without it, the row would be another example than the others are
+REQUIRED = {"key", "prompt", *PAIRS[0], *PAIRS[1]}
 ANSWERS = {"task", "example", "rater", "subject", "content", "guidelines"}  # keys of a line that a project exports
 
 
@@ -79,9 +81,8 @@ def guess(head: FileHead) -> Mapping:
     unfit = _unfit(columns.keys())
     which = next((columns[name] for name in SYNONYMS[WHICH] if name in columns), "")
     if WHICH not in unfit and not may_say_which(row.get(which) for row in head.rows):
-        unfit = unfit - {"chosen"} | {
-            WHICH
-        }  # rows with `chosen` are then refused, because it says nothing that can be read
+        # so that rows with a `chosen` that names no response are refused: otherwise nothing would read it
+        unfit = unfit - {"chosen"} | {WHICH}
     found: Mapping = {}
     for field, names in SYNONYMS.items():
         for name in names:
@@ -110,10 +111,10 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
     if "prompt" not in columns:
         raise BadRow("prompt", f"no column is mapped to it; the columns are {', '.join(map(str, row))}")
     _agree(columns)
-    for column in columns.values():
-        if column not in row:
-            raise BadRow(column, "the row has no such column")
-    cells = {field: _cell(row[column]) for field, column in columns.items()}
+    for field in REQUIRED & columns.keys():
+        if columns[field] not in row:
+            raise BadRow(columns[field], "the row has no such column")
+    cells = {field: _cell(row.get(column)) for field, column in columns.items()}
     prompt = _prompt(cells, columns)
     used = {column for field, column in columns.items() if field != "response" or not _tells_more(cells[field])}
     data: dict[str, Any] = {"prompt": prompt, "meta": remaining_fields(row, used)}

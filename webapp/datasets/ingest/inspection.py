@@ -4,7 +4,7 @@ The functions that begin with `_` run in a child process with limits, without Dj
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
@@ -16,7 +16,7 @@ from webapp.core.background import sandbox
 from webapp.core.problems import Invalid
 from webapp.files import budgets
 from webapp.files.bundle import Bundle
-from webapp.files.records import RowProblem
+from webapp.files.records import FileHead, RowProblem
 
 from ..columns.prompt_hashes import Hashes, hashes
 from ..formats import importers
@@ -40,7 +40,8 @@ LIMITS = sandbox.ProcessLimits(memory=600_000_000, seconds=20.0)
 @dataclass(frozen=True)
 class ImportSource:
     """A file that was sent, or a path: `names` are the files whose rows become examples, in order, and `size` the bytes to be read.
-    `packed`: unpacking may give more bytes. `unread` are the other files. `mapping` is what the names of the columns suggest."""
+    `packed`: unpacking may give more bytes. `unread` are the other files. For a format that reads columns through a mapping, `columns` are
+    those of the first rows, and `mapping` is what their names suggest."""
 
     path: Path
     names: tuple[str, ...]
@@ -50,6 +51,7 @@ class ImportSource:
     single: bool
     packed: bool
     unread: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
     mapping: Mapping = field(default_factory=dict)
 
 
@@ -66,7 +68,8 @@ class InspectedRow(NamedTuple):
 def given(path: Path, file_name: str, format: str = AUTO) -> ImportSource:
     """The source of an import. Raises Invalid at `file` or `format`."""
     said = _ask("_given", path=str(path), file_name=file_name, format=format)
-    return ImportSource(path, tuple(said.pop("names")), unread=tuple(said.pop("unread")), **said)
+    names, unread, columns = (tuple(said.pop(name)) for name in ("names", "unread", "columns"))
+    return ImportSource(path, names, unread=unread, columns=columns, **said)
 
 
 def looked_at(path: Path, file_name: str, format: str, mapping: Mapping | None, group_by: str) -> dict[str, Any]:
@@ -78,6 +81,17 @@ def looked_at(path: Path, file_name: str, format: str, mapping: Mapping | None, 
     ]
     said["problems"] = [RowProblem(*problem) for problem in said["problems"]]
     return said
+
+
+def check_columns(mapping: Mapping, columns: Collection[str]) -> None:
+    """Raises Invalid at a field whose column none of the first rows has. A row may lack some columns, so nobody would notice later.
+
+    Files whose first rows cannot be read have no columns: their rows say why.
+    """
+    for name, column in mapping.items():
+        if columns and column and column not in columns:
+            reason = f"none of the first rows has the column {column}; they have {', '.join(list(columns)[:20])}"
+            raise Invalid("The mapping names a column that the file does not have.", {f"mapping.{name}": reason})
 
 
 def _ask(function: str, **asked: Any) -> Any:
@@ -92,6 +106,7 @@ def _given(path: str, file_name: str, format: str) -> dict[str, Any]:
     bundle = _readable(Path(path), file_name)
     importer = _importer(bundle, format)
     names = importers.files_for(bundle, importer)
+    head = bundle.head(names[0]) if importer.mappable and names else FileHead("", ())
     return {
         "names": names,
         "format": importer.name,
@@ -100,7 +115,8 @@ def _given(path: str, file_name: str, format: str) -> dict[str, Any]:
         "single": bundle.is_single,
         "packed": bundle.is_packed,
         "unread": [name for name in bundle.names if name not in names],
-        "mapping": importer.guess(bundle.head(names[0])) if importer.mappable and names else {},
+        "columns": _columns(head),
+        "mapping": importer.guess(head) if head.rows else {},
     }
 
 
@@ -110,14 +126,17 @@ def _looked_at(path: str, file_name: str, format: str, mapping: Mapping | None, 
     importer = _importer(bundle, format)
     names = importers.files_for(bundle, importer)
     head = bundle.head(names[0])
-    mapping = mapping or importer.guess(head)
+    columns = _columns(head)
+    # a form may still hold the mapping of the file that was chosen before
+    mapping = {name: column for name, column in (mapping or {}).items() if column}
+    mapping = mapping if mapping and set(mapping.values()) <= set(columns) else importer.guess(head)
     told = _First(Rule(None, group_by), importer.unsaid)
     _look(bundle, names, importer, mapping, told)
     return {
         "names": names,
         "format": importer.name,
         "confidence": {name: round(each.sniff(head), 2) for name, each in REGISTRY.items()},
-        "columns": list(dict.fromkeys(str(name) for row in head.rows for name in row))[: budgets.COLUMNS],
+        "columns": columns[: budgets.COLUMNS],
         "mapping": mapping,
         "examples": told.examples,
         "incomplete": told.incomplete,
@@ -127,6 +146,10 @@ def _looked_at(path: str, file_name: str, format: str, mapping: Mapping | None, 
         "problem_count": told.problem_count,
         "unsaid": dict(told.unsaid.most_common(KINDS)),
     }
+
+
+def _columns(head: FileHead) -> list[str]:
+    return list(dict.fromkeys(str(name) for row in head.rows for name in row))
 
 
 class _First:

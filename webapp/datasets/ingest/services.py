@@ -43,8 +43,7 @@ def start_import(
 
     Without a `mapping`, all rows are read by the one that the preview shows. `group_by`: the field whose value names the group that stays
     on one side of the split, see `split_rule`; an existing dataset keeps its own. Raises Invalid at `name`, `format`, `mapping`,
-    `heldout_share`, `group_by` or `file`,
-    OverQuota at `file`.
+    `heldout_share`, `group_by` or `file`, OverQuota at `file`.
     """
     given = _given(path, file_name or path.name, format)
     if heldout_share is not None and not 0 <= heldout_share <= 1:
@@ -58,7 +57,7 @@ def start_import(
             file_name=(file_name or path.name)[:255],
             file_path=str(path.resolve()),
             format=given.format,
-            mapping=_mapping(given.format, mapping or {}) or given.mapping,
+            mapping=_mapping(given, mapping or {}) or given.mapping,
             heldout_share=heldout_share,
             group_by=group_field(membership.workspace_id, dataset_name(name), group_by),
             keep_good=keep_good,
@@ -137,14 +136,15 @@ def _open(workspace_id: int, name: str) -> None:
         )
 
 
-def _mapping(importer: str, mapping: Mapping) -> Mapping:
-    if mapping and not REGISTRY[importer].mappable:
-        raise Invalid("This format has no column mapping.", {"mapping": f"{importer} knows its columns"})
+def _mapping(given: ImportSource, mapping: Mapping) -> Mapping:
+    if mapping and not REGISTRY[given.format].mappable:
+        raise Invalid("This format has no column mapping.", {"mapping": f"{given.format} knows its columns"})
     for field, column in mapping.items():
         if field not in SYNONYMS:
             raise Invalid("The mapping names an unknown field.", {f"mapping.{field}": f"known: {', '.join(SYNONYMS)}"})
         if not isinstance(column, str):
             raise Invalid("The mapping must name columns.", {f"mapping.{field}": "must be a column's name"})
+    inspection.check_columns(mapping, given.columns)
     return {field: column for field, column in mapping.items() if column}
 
 

@@ -332,3 +332,24 @@ def test_an_import_without_a_mapping_reads_all_rows_as_the_preview_does(import_r
     scores = [{**pair, "preference": 1}, {**pair, "prompt": "And this?", "preference": 0}]
     job = import_rows(scores, name="scores", keep_good=True)
     assert (job.version.counts["examples"], job.version.counts["preferences"]) == (2, 0)
+
+
+def test_a_row_may_lack_columns_that_other_rows_have(import_rows):
+    rows = [
+        {"prompt": "One?", "response": "Yes.", "system": "Be short.", "domain": "maths"},
+        {"prompt": "Two?", "rubric": "Names a number"},
+        {"prompt": "Three?", "response": "No."},
+    ]
+    job = import_rows(rows)
+    assert job.state == ImportJob.State.FINISHED and job.rejected_count == 0
+    prompts = [json.loads(canonical)["prompt"] for canonical in Example.objects.values_list("canonical", flat=True)]
+    roles = {turns[-1]["content"]: [turn["role"] for turn in turns] for turns in prompts}
+    assert roles == {"One?": ["system", "user"], "Two?": ["user"], "Three?": ["user"]}
+    assert job.version.counts["rubrics"] == 1 and job.version.counts["responses"] == 2
+
+
+def test_a_form_with_the_mapping_of_another_file_shows_what_this_file_suggests(tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text("question,answer\nWhy?,Because\n")
+    shown = preview(path, path.name, mapping={"prompt": "instruction"})
+    assert shown["mapping"] == {"prompt": "question", "response": "answer"} and shown["good"] == 1
