@@ -48,8 +48,8 @@ def test_what_needs_somebody_is_listed(run, logged):
         experiment=Experiment.objects.create(workspace=Run.objects.get(pk=first).experiment.workspace, name="other"),
     )
     listed = run("needs")
-    assert listed.exit_code == 0 and f"x “first” of other failed  /runs/{first}/log" in listed.output
-    assert "  No memory." in listed.output and f"+ “second” of cli finished  /runs/{second}" in listed.output
+    assert listed.exit_code == 0 and f"x “first” of other failed  /runs/{first}\n  No memory." in listed.output
+    assert f"+ “second” of cli finished  /runs/{second}" in listed.output
     assert [line["tone"] for line in json.loads(run("needs", "--json").output)["now"]] == ["bad"]
     Run.objects.filter(pk=first).update(state="stopped")
     assert "Nothing needs attention." in run("needs").output

@@ -59,5 +59,7 @@ def test_a_run_waits_for_a_project_and_starts_on_its_answers(open_page, as_resea
     expect(page.locator(".chain-node")).to_contain_text("Waits: 2 tasks still lack answers")
     check_look(page)
     page.get_by_role("button", name="Cancel on the new answers").click()
+    expect(page.get_by_role("heading", name="Cancel “on the new answers”?")).to_be_visible()
+    page.get_by_role("button", name="Cancel the step").click()
     expect(page.locator(".chain-node")).to_contain_text("Cancelled")
     assert ChainStep.objects.get().project == project
