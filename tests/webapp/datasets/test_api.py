@@ -111,9 +111,21 @@ def test_a_mapping_that_names_no_column_of_the_file_is_refused_at_its_field(api)
         assert answer.json()["error"]["fields"] == [
             {
                 "path": "mapping.rubric",
-                "message": "none of the first rows has the column ruels; they have question, rules",
+                "message": "no row has the column ruels; the rows have question, rules",
             }
         ]
+    assert not ImportJob.objects.exists()
+
+
+def test_preview_and_import_refuse_a_mapping_with_the_same_words(api):
+    pair = {"prompt": "Hi", "chosen": "a", "rejected": "b"}
+    for mapping, format in (('{"prompt": "prompt"}', "auto"), ('{"promt": "prompt"}', "table")):
+        file = SimpleUploadedFile("rows.jsonl", json.dumps(pair).encode())
+        shown = api.client.post("/api/v1/datasets/preview", {"file": file, "mapping": mapping, "format": format})
+        sent = upload(api, [pair], mapping=mapping, format=format)
+        assert shown.status_code == sent.status_code == 422
+        assert shown.json()["error"]["message"] == sent.json()["error"]["message"]
+        assert shown.json()["error"]["fields"] == sent.json()["error"]["fields"]
     assert not ImportJob.objects.exists()
 
 

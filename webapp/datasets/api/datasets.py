@@ -21,7 +21,7 @@ from .. import access, housekeeping, queries
 from ..formats.importers import REGISTRY
 from ..ingest import services as imports
 from ..ingest import uploads
-from ..ingest.inspection import check_columns
+from ..ingest.inspection import check_mapping
 from ..ingest.preview import preview
 from ..ingest.target import checked_target
 from ..models import Dataset, DatasetVersion, Example, ImportJob
@@ -204,7 +204,8 @@ def show_preview(request: HttpRequest, file: File[UploadedFile], form: Form[Prev
         with count_seconds(membership.user_id):
             mapping = _mapping(form.mapping)
             shown = preview(path, path.name, form.format, mapping, target)
-            check_columns(mapping, shown["columns"])
+            complete = shown["all_columns"] or (bool(mapping) and shown["guessed"])
+            check_mapping(mapping, shown["format"], shown["columns"], complete=complete)
             return shown
     finally:
         uploads.discard_upload(path)
@@ -217,7 +218,7 @@ def _mapping(text: str) -> dict[str, str]:
         raise Invalid("The mapping is not JSON.", {"mapping": str(error)}) from error
     if not isinstance(found, dict) or not all(isinstance(column, str) for column in found.values()):
         raise Invalid("The mapping is not a JSON object.", {"mapping": "must be {our field: column}"})
-    return found
+    return {field: column for field, column in found.items() if column}
 
 
 def _import(job: ImportJob) -> dict[str, Any]:

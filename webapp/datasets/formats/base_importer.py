@@ -10,7 +10,7 @@ from webapp.files.members import Members, in_its_file
 from webapp.files.records import FileHead, Row, RowProblem, Skip
 from webapp.files.rows import rows
 
-from .convert import Convert, Mapping, example
+from .convert import Convert, Mapping, MappingOf, example
 
 DEFAULT_HELDOUT_SHARE = 0.1
 
@@ -60,13 +60,19 @@ class Alone:
         return iter(())
 
 
+def unmapped(row: Row) -> Mapping:
+    """The mapping of rows that need none."""
+    return {}
+
+
 @dataclass(frozen=True)
 class Importer:
     """`knows` tells from 0 to 1 how surely a row is of this format; `convert` turns one row into the data of a `contracts.Example`.
 
     Formats that spread over several files, or that keep something in a file's name, give `bind` instead of `convert`: it makes the
     converter for one file. `heldout_share`: of the examples that come without a split, unless the dataset or the person who imports says
-    otherwise; 1 for benchmarks, which nobody should train on by accident. `mappable` importers read their columns through a mapping.
+    otherwise; 1 for benchmarks, which nobody should train on by accident. `mappable` importers read their columns through a mapping;
+    `mapping_of` guesses it for each row of a file from the file's first rows.
     `merge` joins rows that are about one item before they are converted. `aside`: rows that only add to those of another file; if both
     files are given, theirs is not read for examples of its own. `unsaid`: what a row says that an example cannot is named in
     `meta.unsaid`, and an import counts it.
@@ -80,7 +86,7 @@ class Importer:
     bind: Callable[[Beside], Convert] | None = None
     heldout_share: float = DEFAULT_HELDOUT_SHARE
     mappable: bool = False
-    guess: Callable[[FileHead], Mapping] = lambda head: {}
+    mapping_of: Callable[[FileHead], MappingOf] = lambda head: unmapped
     aside: Callable[[Row], bool] = lambda row: False
     merge: Callable[["NumberedRows"], "NumberedRows"] | None = None
     unsaid: bool = False
@@ -98,14 +104,14 @@ class Importer:
         return self.convert
 
     def read(
-        self, stream: BinaryIO | Members, name: str, mapping: Mapping | None = None, beside: Beside | None = None
+        self, stream: BinaryIO | Members, name: str, mapping_of: MappingOf | None = None, beside: Beside | None = None
     ) -> Iterator[tuple[int, Example | RowProblem]]:
         """(line number, example or problem) for every row with new content; memory does not grow with the file."""
-        found = self.each(stream, name, mapping or {}, beside or Alone(name), Tally())
+        found = self.each(stream, name, mapping_of or unmapped, beside or Alone(name), Tally())
         return ((line, given) for line, given in found if given is not None)
 
     def each(
-        self, stream: BinaryIO | Members, name: str, mapping: Mapping, beside: Beside, tally: Tally
+        self, stream: BinaryIO | Members, name: str, mapping_of: MappingOf, beside: Beside, tally: Tally
     ) -> Iterator[tuple[int, Example | RowProblem | None]]:
         """Like `read`, with None for a row that says nothing new.
 
@@ -119,7 +125,10 @@ class Importer:
             given: Example | RowProblem | None = None
             if self.bind or not (taken or tally.passing):
                 with suppress(Skip):
-                    given = row if isinstance(row, RowProblem) else example(self.label, convert, line, row, mapping)
+                    if isinstance(row, RowProblem):
+                        given = row
+                    else:
+                        given = example(self.label, convert, line, row, mapping_of(row))
                 if isinstance(given, RowProblem) and isinstance(stream, Members):
                     given = in_its_file(given, stream)
             if not taken:

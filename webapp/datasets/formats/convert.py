@@ -14,6 +14,7 @@ from ..bounds import MAX_LABEL
 from . import plain_pairs
 
 Mapping = dict[str, str]  # our field -> column of the file
+MappingOf = Callable[[Row], Mapping]  # a row of one file -> the mapping by which it is read
 Convert = Callable[[Row, Mapping], dict[str, Any]]
 
 

@@ -31,6 +31,7 @@ from . import (
     writingbench,
 )
 from .base_importer import Importer
+from .convert import Mapping, MappingOf
 from .environments import read as environments
 from .healthbench import read as healthbench
 from .ifbench import read as ifbench
@@ -111,3 +112,11 @@ def files_for(bundle: Bundle, importer: Importer) -> tuple[str, ...]:
     whole = [head for head in mine if not all(map(importer.aside, head.rows))]
     # somebody chose a format that no file has: the problem of each row then says why
     return tuple(head.name for head in whole or mine) or bundle.names
+
+
+def mapping_of(importer: Importer, bundle: Bundle, name: str, given: Mapping) -> MappingOf:
+    """The mapping by which each row of the file `name` is read: the one that somebody gave for all files, or the guess from the file's own
+    columns. Preview and import both ask here. Raises OSError."""
+    if given or not importer.mappable:
+        return lambda row: given
+    return importer.mapping_of(bundle.head(name))

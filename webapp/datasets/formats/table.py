@@ -1,7 +1,7 @@
 """Any table with a mapping, which says which column is the prompt, the responses, the rubric, and so on."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from webapp.files.records import BadRow, FileHead, Row
@@ -72,12 +72,35 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 PAIRS = (("chosen", "rejected"), (FIRST, SECOND))
 # A row that lacks one of these columns is refused: without it, the row would be another example than the others are
 REQUIRED = {"key", "prompt", *PAIRS[0], *PAIRS[1]}
+NAMES = frozenset(name for names in SYNONYMS.values() for name in names)
+REMEMBERED = 100  # kinds of rows, by their columns, whose mapping is kept
 ANSWERS = {"task", "example", "rater", "subject", "content", "guidelines"}  # keys of a line that a project exports
 
 
-def guess(head: FileHead) -> Mapping:
-    """The mapping that the column names suggest."""
-    columns = {name.lower(): name for row in reversed(head.rows) for name in row}
+class RowGuess:
+    """The mapping of each row of a file for which nobody gave one, by the row's columns and those of the file's first rows."""
+
+    def __init__(self, head: FileHead) -> None:
+        self._head = head
+        self._found: dict[frozenset[str], Mapping] = {}
+
+    def __call__(self, row: Row) -> Mapping:
+        kind = frozenset(name for name in row if name.lower() in NAMES)
+        if kind not in self._found:
+            if len(self._found) >= REMEMBERED:
+                self._found.clear()
+            self._found[kind] = guess(self._head, row)
+        return self._found[kind]
+
+
+def guess(head: FileHead, row: Row | None = None) -> Mapping:
+    """The mapping that the column names suggest for the first rows of a file, or for another row of it.
+
+    If the row lacks the column from which the first rows have a field, the field is guessed from the row's own columns, except those that
+    stand beside that column in a first row.
+    """
+    of_head, of_row = _by_name(head.rows), _by_name((row or {},))
+    columns = of_head | of_row
     unfit = _unfit(columns.keys())
     which = next((columns[name] for name in SYNONYMS[WHICH] if name in columns), "")
     if WHICH not in unfit and not may_say_which(row.get(which) for row in head.rows):
@@ -85,11 +108,26 @@ def guess(head: FileHead) -> Mapping:
         unfit = unfit - {"chosen"} | {WHICH}
     found: Mapping = {}
     for field, names in SYNONYMS.items():
-        for name in names:
-            if field not in unfit and name in columns and columns[name] not in found.values():
-                found[field] = columns[name]
-                break
+        if field not in unfit:
+            free = [name for name in names if name in columns and columns[name] not in found.values()]
+            first = next((name for name in free if name in of_head), "")
+            if first not in of_row:
+                beside = set(_beside(head, first))
+                first = next((name for name in free if name in of_row and name not in beside), first)
+            found |= {field: columns[first]} if first else {}
     return found
+
+
+def _by_name(rows: Collection[Row]) -> dict[str, str]:
+    """The columns of the rows by their names in small letters; of two spellings, the one in the first row counts."""
+    return {name.lower(): name for row in reversed(tuple(rows)) for name in row}
+
+
+def _beside(head: FileHead, name: str) -> Iterator[str]:
+    """The columns of the first rows that have the column `name`; all in small letters."""
+    for row in head.rows:
+        if name in (names := _by_name((row,))):
+            yield from names
 
 
 def _unfit(names: Collection[str]) -> set[str]:
@@ -233,5 +271,5 @@ IMPORTER = Importer(
     knows=knows,
     convert=convert,
     mappable=True,
-    guess=guess,
+    mapping_of=RowGuess,
 )

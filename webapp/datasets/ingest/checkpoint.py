@@ -12,7 +12,8 @@ class ImportCheckpoint:
 
     `good` of the rows can be imported. `stored` is the number of members of the version that is being filled, and `indexed` is how many of
     them are found by their words. `deaths` is how often the reading process died here. `source` distinguishes the file from another one
-    with its name. `latest` is the newest version of the dataset when the import began.
+    with its name. `latest` is the newest version of the dataset when the import began. `unmet` are columns that the given mapping names and
+    no row had so far; an earlier release did not count them.
     """
 
     version: int
@@ -25,10 +26,11 @@ class ImportCheckpoint:
     stored: int = 0
     indexed: int = 0
     deaths: int = 0
+    unmet: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, data: dict[str, Any]) -> "ImportCheckpoint | None":
-        return cls(**data) if data else None
+        return cls(**{**data, "unmet": tuple(data.get("unmet", ()))}) if data else None
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -236,7 +236,8 @@ def _discard(taken: ImportCheckpoint) -> None:
 def _begin(job: ImportJob, given: ImportSource) -> ImportCheckpoint:
     dataset, _ = Dataset.every.get_or_create(workspace=job.workspace, name=job.dataset_name, defaults={"ready": False})
     version = begin(dataset, _lineage(job, given), job.pk)
-    taken = ImportCheckpoint(version.pk, source(given), _latest(dataset))
+    unmet = tuple(sorted(set(job.mapping.values())))
+    taken = ImportCheckpoint(version.pk, source(given), _latest(dataset), unmet=unmet)
     _unless_cancelled(job, lock=True)  # from here on there are rows that the worker must remove if it is cancelled
     job.rejected, job.rejected_count, job.rows_done, job.bytes_done = [], 0, 0, 0
     job.bytes_total = given.size
@@ -263,7 +264,7 @@ def _message(job: ImportJob) -> dict[str, object]:
 
 def _take(job: ImportJob, taken: ImportCheckpoint, batches: Pieces, names: tuple[str, ...], loader: Loader) -> None:
     """Stores every batch in its own transaction, together with how far the import is then."""
-    due = jobs.Throttle(jobs.TELL_EVERY_S)
+    due, unmet = jobs.Throttle(jobs.TELL_EVERY_S), set(taken.unmet)
     for ready in batches:
         with transaction.atomic():
             refused = job.rejected_count
@@ -271,8 +272,10 @@ def _take(job: ImportJob, taken: ImportCheckpoint, batches: Pieces, names: tuple
             place = ready.place
             job.rows_done += place.count
             job.bytes_done = min(place.bytes_done, job.bytes_total)
+            unmet &= ready.unmet
             at = replace(taken, file=place.file, rows=place.read, bytes_before=place.bytes_before, deaths=0)
-            job.taken = replace(at, good=loader.good, stored=loader.stored, indexed=loader.indexed).as_json()
+            at = replace(at, good=loader.good, stored=loader.stored, indexed=loader.indexed, unmet=tuple(sorted(unmet)))
+            job.taken = at.as_json()
             IMPORT.save(job, *PROGRESS, *(["rejected"] if job.rejected_count > refused else []))
         if due():
             broadcast.send_now(_group(job), _message(job))
@@ -309,6 +312,7 @@ def _conclude(job: ImportJob, loader: Loader, given: ImportSource) -> None:
         raise _Refused(f"{lines} refused, so nothing was imported. Correct the file, or import only its good lines.")
     if not loader.good:
         raise _Refused("No line of the file can be imported." if job.rejected_count else "The file holds no examples.")
+    _unless_unmet(job)
     version, new = loader.finish()
     audit.asked_by(job)
     _unless_cancelled(
@@ -318,6 +322,15 @@ def _conclude(job: ImportJob, loader: Loader, given: ImportSource) -> None:
         ready=True, heldout_share=share_of(job.format, None, job.heldout_share), group_by=job.group_by
     )
     _finish(job, version, given, unchanged=not new)
+
+
+def _unless_unmet(job: ImportJob) -> None:
+    """Raises _Refused if the mapping names a column that no row had: what it was meant for would be missing everywhere."""
+    taken = ImportCheckpoint.of(job.taken)
+    unmet = [f"{column} for {field}" for field, column in job.mapping.items() if taken and column in taken.unmet]
+    if unmet:
+        named = f"The mapping names a column that no row has: {', '.join(unmet)}."
+        raise _Refused(f"{named} Nothing was imported. Correct the mapping, and import the file again.")
 
 
 @transaction.atomic

@@ -4,8 +4,8 @@ The functions that begin with `_` run in a child process with limits, without Dj
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
@@ -16,14 +16,16 @@ from webapp.core.background import sandbox
 from webapp.core.problems import Invalid
 from webapp.files import budgets
 from webapp.files.bundle import Bundle
-from webapp.files.records import FileHead, RowProblem
+from webapp.files.records import Row, RowProblem
+from webapp.files.rows import rows
 
 from ..columns.prompt_hashes import Hashes, hashes
 from ..formats import importers
 from ..formats.base_importer import Importer
-from ..formats.convert import Mapping
+from ..formats.convert import Mapping, MappingOf
 from ..formats.fields import UNSAID
 from ..formats.importers import REGISTRY
+from ..formats.table import SYNONYMS
 from ..formats.traces.trace import PARTS_MISSING
 from ..versions.split_rule import Rule
 
@@ -32,6 +34,7 @@ SHOWN = 20
 SHOWN_BYTES = 4_000_000  # of all shown rows together; the first row is always shown
 CHECKED = 500  # rows that are always checked for problems and sides
 LOOKED_AT, LOOK_S = 20_000, 1.0  # further rows, up to this many in this time; seconds
+NAMED = 1_000_000  # characters of the names of columns, together
 KINDS = 200  # kinds of parts that examples cannot hold: an import reports this many
 TEXT_MISSING = "text missing"  # tag of an example whose text is in a file that did not come along
 LIMITS = sandbox.ProcessLimits(memory=600_000_000, seconds=20.0)
@@ -40,8 +43,8 @@ LIMITS = sandbox.ProcessLimits(memory=600_000_000, seconds=20.0)
 @dataclass(frozen=True)
 class ImportSource:
     """A file that was sent, or a path: `names` are the files whose rows become examples, in order, and `size` the bytes to be read.
-    `packed`: unpacking may give more bytes. `unread` are the other files. For a format that reads columns through a mapping, `columns` are
-    those of the first rows, and `mapping` is what their names suggest."""
+    `packed`: unpacking may give more bytes. `unread` are the other files. `columns`: those of the rows that were looked at, if somebody
+    asked for them; `all_columns`: no row has another one."""
 
     path: Path
     names: tuple[str, ...]
@@ -52,7 +55,7 @@ class ImportSource:
     packed: bool
     unread: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
-    mapping: Mapping = field(default_factory=dict)
+    all_columns: bool = False
 
 
 class InspectedRow(NamedTuple):
@@ -65,11 +68,11 @@ class InspectedRow(NamedTuple):
     hashes: Hashes
 
 
-def given(path: Path, file_name: str, format: str = AUTO) -> ImportSource:
-    """The source of an import. Raises Invalid at `file` or `format`."""
-    said = _ask("_given", path=str(path), file_name=file_name, format=format)
-    names, unread, columns = (tuple(said.pop(name)) for name in ("names", "unread", "columns"))
-    return ImportSource(path, names, unread=unread, columns=columns, **said)
+def given(path: Path, file_name: str, format: str = AUTO, *, columns: bool = False) -> ImportSource:
+    """The source of an import; with `columns`, the columns of a format that needs a mapping too. Raises Invalid at `file` or `format`."""
+    said = _ask("_given", path=str(path), file_name=file_name, format=format, named=columns)
+    names, unread, found = (tuple(said.pop(name)) for name in ("names", "unread", "columns"))
+    return ImportSource(path, names, unread=unread, columns=found, **said)
 
 
 def looked_at(path: Path, file_name: str, format: str, mapping: Mapping | None, group_by: str) -> dict[str, Any]:
@@ -83,14 +86,22 @@ def looked_at(path: Path, file_name: str, format: str, mapping: Mapping | None, 
     return said
 
 
-def check_columns(mapping: Mapping, columns: Collection[str]) -> None:
-    """Raises Invalid at a field whose column none of the first rows has. A row may lack some columns, so nobody would notice later.
+def check_mapping(mapping: Mapping, format: str, columns: Iterable[str], *, complete: bool) -> None:
+    """Raises Invalid at a field that is not known, and at one whose column is not among the `columns`; if these are not `complete`, later
+    rows may have it, and the import tells at its end whether they do.
 
-    Files whose first rows cannot be read have no columns: their rows say why.
+    Files whose rows cannot be read have no columns: their rows say why.
     """
+    if mapping and not REGISTRY[format].mappable:
+        raise Invalid("This format has no column mapping.", {"mapping": f"{format} knows its columns"})
+    known = list(columns)
     for name, column in mapping.items():
-        if columns and column and column not in columns:
-            reason = f"none of the first rows has the column {column}; they have {', '.join(list(columns)[:20])}"
+        if name not in SYNONYMS:
+            raise Invalid("The mapping names an unknown field.", {f"mapping.{name}": f"known: {', '.join(SYNONYMS)}"})
+        if not isinstance(column, str) or "\0" in column:
+            raise Invalid("The mapping must name columns.", {f"mapping.{name}": "must be a column's name"})
+        if complete and known and column and column not in known:
+            reason = f"no row has the column {column}; the rows have {', '.join(known[:20])}"
             raise Invalid("The mapping names a column that the file does not have.", {f"mapping.{name}": reason})
 
 
@@ -102,11 +113,11 @@ def _ask(function: str, **asked: Any) -> Any:
         raise Invalid("The file is too large to inspect.", {"file": reason}) from error
 
 
-def _given(path: str, file_name: str, format: str) -> dict[str, Any]:
+def _given(path: str, file_name: str, format: str, named: bool) -> dict[str, Any]:
     bundle = _readable(Path(path), file_name)
     importer = _importer(bundle, format)
     names = importers.files_for(bundle, importer)
-    head = bundle.head(names[0]) if importer.mappable and names else FileHead("", ())
+    columns = _named(bundle, names) if named and importer.mappable else _Columns()
     return {
         "names": names,
         "format": importer.name,
@@ -115,8 +126,8 @@ def _given(path: str, file_name: str, format: str) -> dict[str, Any]:
         "single": bundle.is_single,
         "packed": bundle.is_packed,
         "unread": [name for name in bundle.names if name not in names],
-        "columns": _columns(head),
-        "mapping": importer.guess(head) if head.rows else {},
+        "columns": list(columns.names),
+        "all_columns": columns.complete,
     }
 
 
@@ -125,19 +136,22 @@ def _looked_at(path: str, file_name: str, format: str, mapping: Mapping | None, 
     bundle = _readable(Path(path), file_name)
     importer = _importer(bundle, format)
     names = importers.files_for(bundle, importer)
-    head = bundle.head(names[0])
-    columns = _columns(head)
-    # a form may still hold the mapping of the file that was chosen before
-    mapping = {name: column for name, column in (mapping or {}).items() if column}
-    mapping = mapping if mapping and set(mapping.values()) <= set(columns) else importer.guess(head)
-    told = _First(Rule(None, group_by), importer.unsaid)
-    _look(bundle, names, importer, mapping, told)
+    given = {name: column for name, column in (mapping or {}).items() if column and importer.mappable}
+    told = _look(bundle, names, importer, given, group_by)
+    if not told.columns.may_have(given):
+        given = {}  # a form may still hold the mapping of the file that was chosen before
+        told = _look(bundle, names, importer, given, group_by)
+    head, columns = bundle.head(names[0]), told.columns
     return {
         "names": names,
         "format": importer.name,
         "confidence": {name: round(each.sniff(head), 2) for name, each in REGISTRY.items()},
-        "columns": columns[: budgets.COLUMNS],
-        "mapping": mapping,
+        "columns": list(columns.names),
+        "all_columns": columns.complete,
+        "unread": [name for name in columns.names if name not in columns.read],
+        "mapping": given or columns.mapping,
+        "guessed": not given,
+        "others": {name: list(others) for name, others in columns.others.items()},
         "examples": told.examples,
         "incomplete": told.incomplete,
         "not_imported": dict(told.not_imported.most_common()),
@@ -148,8 +162,70 @@ def _looked_at(path: str, file_name: str, format: str, mapping: Mapping | None, 
     }
 
 
-def _columns(head: FileHead) -> list[str]:
-    return list(dict.fromkeys(str(name) for row in head.rows for name in row))
+class _Columns:
+    """The columns of rows, and by which of them fields are read: `mapping` is the first column of each field, `others` are those that
+    some rows have instead. `complete`: all columns of all rows are named."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, None] = {}
+        self.read: set[str] = set()
+        self.mapping: Mapping = {}
+        self.others: dict[str, dict[str, None]] = {}
+        self.complete = True
+        self._length = 0
+
+    def add(self, row: Row, mapping: Mapping) -> None:
+        for name in row:
+            if name not in self.names:
+                self._add(name)
+        for field, column in mapping.items():
+            first = self.mapping.setdefault(field, column)
+            if column in row:
+                self.names.setdefault(column)
+                self.read.add(column)
+                if column != first:
+                    self.others.setdefault(field, {})[column] = None
+
+    def _add(self, name: str) -> None:
+        self._length += len(name)
+        if len(self.names) < budgets.COLUMNS and self._length <= NAMED:
+            self.names[name] = None
+        else:
+            self.complete = False
+
+    def may_have(self, mapping: Mapping) -> bool:
+        """Whether the rows have all columns of the mapping, or a part of them was read that has the column of the prompt."""
+        return set(mapping.values()) <= self.names.keys() or (not self.complete and mapping.get("prompt") in self.names)
+
+    def noted(self, mapping_of: MappingOf) -> MappingOf:
+        """The same mappings; every row for which one is asked is added."""
+
+        def noting(row: Row) -> Mapping:
+            mapping = mapping_of(row)
+            self.add(row, mapping)
+            return mapping
+
+        return noting
+
+
+def _named(bundle: Bundle, names: tuple[str, ...]) -> _Columns:
+    """The columns of the first rows of each file, and of further rows as far as the limits allow."""
+    columns, ends, number, size = _Columns(), monotonic() + LOOK_S, 0, 0
+    for name in names:
+        for row in bundle.head(name).rows:
+            columns.add(row, {})
+    for name in names:
+        with bundle.opened(name) as (stream, progress):
+            for _, each in rows(stream, name):
+                number += 1
+                long = size + progress.bytes_out > budgets.HEAD and monotonic() > ends
+                if long or _enough(number, ends):
+                    columns.complete = False
+                    return columns
+                if isinstance(each, dict):
+                    columns.add(each, {})
+            size += progress.bytes_out
+    return columns
 
 
 class _First:
@@ -158,6 +234,7 @@ class _First:
     def __init__(self, rule: Rule, counts_unsaid: bool) -> None:
         self._rule, self._counts_unsaid = rule, counts_unsaid
         self._bytes = 0
+        self.columns = _Columns()
         self.examples: list[dict[str, Any]] = []
         self.rows: list[InspectedRow] = []
         self.problems: list[RowProblem] = []
@@ -185,22 +262,36 @@ class _First:
         self.rows.append(InspectedRow(file, line, row.key, row.split, hashes(grouped)))
 
 
-def _look(bundle: Bundle, names: tuple[str, ...], importer: Importer, mapping: Mapping, told: _First) -> None:
-    """Reads the first rows, as many as the limits allow."""
-    ends = monotonic() + LOOK_S
-    for number, (file, line, row) in enumerate(_rows(bundle, names, importer, mapping), 1):
-        told.add(file, line, row)
-        if number >= LOOKED_AT or (number >= CHECKED and monotonic() > ends):
-            return
+def _look(bundle: Bundle, names: tuple[str, ...], importer: Importer, given: Mapping, group_by: str) -> _First:
+    """The report about the first rows, as many as the limits allow, by the mapping that was given or by those that are guessed."""
+    told, ends = _First(Rule(None, group_by), importer.unsaid), monotonic() + LOOK_S
+    for name in names if importer.mappable else names[:1]:
+        head = bundle.head(name)
+        guessed = importer.mapping_of(head)
+        for row in head.rows:
+            told.columns.add(row, given or guessed(row))
+    for number, (file, line, found) in enumerate(_rows(bundle, names, importer, given, told.columns), 1):
+        if _enough(number, ends):
+            told.columns.complete = False
+            break
+        told.add(file, line, found)
+    return told
+
+
+def _enough(number: int, ends: float) -> bool:
+    """Whether the row with this number is not looked at any more, after the time at which looking ends."""
+    return number > LOOKED_AT or (number > CHECKED and monotonic() > ends)
 
 
 def _rows(
-    bundle: Bundle, names: tuple[str, ...], importer: Importer, mapping: Mapping
+    bundle: Bundle, names: tuple[str, ...], importer: Importer, given: Mapping, columns: _Columns
 ) -> Iterator[tuple[int, int, Example | RowProblem]]:
     """(number of the file, line, row) of all files. If there are several, each problem says in which file it is."""
     for file, name in enumerate(names):
+        mapping_of = importers.mapping_of(importer, bundle, name, given)
+        told = columns.noted(mapping_of) if importer.mappable else mapping_of
         with bundle.opened(name) as (stream, _):
-            for line, row in importer.read(stream, name, mapping, bundle.beside(name)):
+            for line, row in importer.read(stream, name, told, bundle.beside(name)):
                 named = isinstance(row, RowProblem) and len(names) > 1 and not row.file
                 yield file, line, replace(row, file=name) if named else row  # type: ignore[type-var]
 

@@ -11,6 +11,12 @@ from .inspection import AUTO, SHOWN
 from .preview_splits import known, sided
 from .target import ImportTarget
 
+# parts of an inspection that a preview shows as they are
+KEPT = (
+    *("confidence", "columns", "all_columns", "mapping", "guessed", "others"),
+    *("incomplete", "not_imported", "unsaid"),
+)
+
 
 def preview(
     path: Path, file_name: str, format: str = AUTO, mapping: Mapping | None = None, target: ImportTarget | None = None
@@ -33,8 +39,8 @@ def preview(
         "format": importer.name,
         "label": importer.label,
         "mappable": importer.mappable,
-        "unread": _unread(seen) if importer.mappable else [],
-        **{name: seen[name] for name in ("confidence", "columns", "mapping", "incomplete", "not_imported", "unsaid")},
+        "unread": seen["unread"] if importer.mappable else [],
+        **{name: seen[name] for name in KEPT},
         "checked": checked,
         "good": checked - problem_count,
         "examples": [_shown(row, splits.get(place)) for place, row in enumerate(seen["examples"])],
@@ -42,11 +48,6 @@ def preview(
         "problem_count": problem_count,
         "sides": sides and sides.json(),
     }
-
-
-def _unread(seen: dict[str, Any]) -> list[str]:
-    """The columns that no field reads: they are kept, but they teach nobody anything."""
-    return [column for column in seen["columns"] if column not in seen["mapping"].values()]
 
 
 def _shown(row: dict[str, Any], split: str | None) -> dict[str, Any]:

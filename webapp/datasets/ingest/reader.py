@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from trainer.contracts import Example
 from webapp.files.bundle import Bundle
+from webapp.files.records import Row as FileRow
 from webapp.files.records import RowProblem
 from webapp.files.source import ReadProgress
 
@@ -23,9 +24,10 @@ from ..columns.arrays import ColumnArray
 from ..columns.derive import COLUMNS, columns
 from ..columns.prompt_hashes import Hashes, hashes
 from ..encoding import arrow, copy_format
-from ..formats import plain_pairs
-from ..formats.base_importer import Tally
+from ..formats import importers, plain_pairs
+from ..formats.base_importer import Importer, Tally
 from ..formats.convert import Mapping as Fields
+from ..formats.convert import MappingOf
 from ..formats.importers import REGISTRY
 from ..index import tokenizer
 from ..index.tokenizer import indexed_text
@@ -63,10 +65,11 @@ class ReadPlace:
 
 @dataclass
 class RowBatch:
-    """Rows of one file in their order: (line, example or problem)."""
+    """Rows of one file in their order: (line, example or problem). `unmet`: see LoadBatch."""
 
     place: ReadPlace
     rows: list[tuple[int, Example | RowProblem]]
+    unmet: frozenset[str] = frozenset()
 
     @property
     def keys(self) -> list[str]:
@@ -76,7 +79,8 @@ class RowBatch:
 @dataclass
 class LoadBatch:
     """A batch for the loader. For its good rows it has lines, grounds of their sides, keys and digests; the cells of COLUMNS and of NARROW
-    in the form of COPY; their small columns; and the searched parts of their texts. For the others it has the problems."""
+    in the form of COPY; their small columns; and the searched parts of their texts. For the others it has the problems. `unmet`: the
+    columns of a given mapping that no row of this batch has, nor of the batches that the same reader gave before."""
 
     place: ReadPlace
     lines: list[int] = field(default_factory=list)
@@ -88,12 +92,14 @@ class LoadBatch:
     columns: dict[str, ColumnArray] = field(default_factory=dict)
     texts: pa.StringArray = field(default_factory=lambda: arrow.texts(()))
     problems: list[RowProblem] = field(default_factory=list)
+    unmet: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads `names` of the bundle at `path` as examples of one format, after what is `taken`. Several readers can work at the same time,
-    one for each of `turns`: with n readers, each gives every n-th batch, and together they give what one alone would."""
+    """Reads `names` of the bundle at `path` as examples of one format, after what is `taken`. Without a `mapping`, that of each row is
+    guessed. Several readers can work at the same time, one for each of `turns`: with n readers, each gives every n-th batch, and together
+    they give what one alone would."""
 
     path: Path
     file_name: str
@@ -120,10 +126,12 @@ class Reader:
         """The rows in batches. A batch ends with its file."""
         bundle, importer = Bundle(self.path, self.file_name), REGISTRY[self.format]
         first, done, batches = self.taken.file, self.taken.bytes_before, 0
+        unmet = set(self.mapping.values())
         for number, name in enumerate(self.names[first:], first):
             tally = Tally(taken=self.taken.rows if number == first else 0)
+            mapping_of = self._mapping_of(importer, bundle, name, unmet)
             with bundle.opened(name) as (stream, progress):
-                rows = importer.each(stream, name, self.mapping, bundle.beside(name), tally)
+                rows = importer.each(stream, name, mapping_of, bundle.beside(name), tally)
                 while True:
                     start, tally.passing = max(tally.rows, tally.taken), batches % self.turns != self.turn
                     batch = [(line, row) for line, row in _bounded(rows, progress, tally, start) if row is not None]
@@ -132,12 +140,24 @@ class Reader:
                     batches += 1
                     if not tally.passing:
                         at = done + progress.bytes_done
-                        yield RowBatch(ReadPlace(number, name, len(batch), tally.rows, done, at), batch)
+                        place = ReadPlace(number, name, len(batch), tally.rows, done, at)
+                        yield RowBatch(place, batch, frozenset(unmet))
                 done += progress.bytes_done
+
+    def _mapping_of(self, importer: Importer, bundle: Bundle, name: str, unmet: set[str]) -> MappingOf:
+        """The mapping of each row of the file. Columns that a row has are taken out of `unmet`."""
+        mapping_of = importers.mapping_of(importer, bundle, name, self.mapping)
+
+        def told(row: FileRow) -> Fields:
+            if unmet:
+                unmet.difference_update(row)
+            return mapping_of(row)
+
+        return told
 
     def _write(self, batch: RowBatch, answer: Callable[[], Sides]) -> LoadBatch:
         """Writes the good rows, on their sides of the split."""
-        ready, before = LoadBatch(batch.place), answer()
+        ready, before = LoadBatch(batch.place, unmet=batch.unmet), answer()
         good = [each for line, row in batch.rows if (each := self._settled(line, row, before, ready.problems))]
         said = [indexed_text(each.example) for each in good]
         texts = arrow.texts(said)

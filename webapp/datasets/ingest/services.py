@@ -15,8 +15,6 @@ from webapp.webhooks.services import announce
 
 from .. import queries
 from ..formats.convert import Mapping
-from ..formats.importers import REGISTRY
-from ..formats.table import SYNONYMS
 from ..models import Dataset, ImportJob
 from ..versions.services import dataset_name
 from . import import_job, inspection, uploads
@@ -41,11 +39,12 @@ def start_import(
 ) -> ImportJob:
     """Makes an import of the file at `path` into dataset `name`, and queues it for a worker (`queue=False`: the caller runs it).
 
-    Without a `mapping`, all rows are read by the one that the preview shows. `group_by`: the field whose value names the group that stays
-    on one side of the split, see `split_rule`; an existing dataset keeps its own. Raises Invalid at `name`, `format`, `mapping`,
+    Without a `mapping`, each row is read by the columns that it and the first rows of its file have, as in the preview. `group_by`: the
+    field whose value names the group that stays on one side of the split, see `split_rule`; an existing dataset keeps its own. Raises Invalid at `name`, `format`, `mapping`,
     `heldout_share`, `group_by` or `file`, OverQuota at `file`.
     """
-    given = _given(path, file_name or path.name, format)
+    mapping = {field: column for field, column in (mapping or {}).items() if column}
+    given = _given(path, file_name or path.name, format, mapping)
     if heldout_share is not None and not 0 <= heldout_share <= 1:
         raise Invalid("The held-out share is too small or too large.", {"heldout_share": "must be from 0 to 1"})
     with transaction.atomic():
@@ -57,7 +56,7 @@ def start_import(
             file_name=(file_name or path.name)[:255],
             file_path=str(path.resolve()),
             format=given.format,
-            mapping=_mapping(given, mapping or {}) or given.mapping,
+            mapping=mapping,
             heldout_share=heldout_share,
             group_by=group_field(membership.workspace_id, dataset_name(name), group_by),
             keep_good=keep_good,
@@ -118,8 +117,9 @@ def _room(workspace_id: int, size: int) -> None:
         raise quotas.OverQuota("This workspace has no space left for this file.", {"file": reason})
 
 
-def _given(path: Path, file_name: str, format: str) -> ImportSource:
-    given = inspection.given(path, file_name, format)
+def _given(path: Path, file_name: str, format: str, mapping: Mapping) -> ImportSource:
+    given = inspection.given(path, file_name, format, columns=bool(mapping))
+    inspection.check_mapping(mapping, given.format, given.columns, complete=given.all_columns)
     if given.size == 0:
         raise Invalid("The file is empty.", {"file": "holds no bytes"})
     return given
@@ -134,18 +134,6 @@ def _open(workspace_id: int, name: str) -> None:
         raise Invalid(
             "This dataset is archived.", {"name": "is the name of an archived dataset; restore that dataset first"}
         )
-
-
-def _mapping(given: ImportSource, mapping: Mapping) -> Mapping:
-    if mapping and not REGISTRY[given.format].mappable:
-        raise Invalid("This format has no column mapping.", {"mapping": f"{given.format} knows its columns"})
-    for field, column in mapping.items():
-        if field not in SYNONYMS:
-            raise Invalid("The mapping names an unknown field.", {f"mapping.{field}": f"known: {', '.join(SYNONYMS)}"})
-        if not isinstance(column, str):
-            raise Invalid("The mapping must name columns.", {f"mapping.{field}": "must be a column's name"})
-    inspection.check_columns(mapping, given.columns)
-    return {field: column for field, column in mapping.items() if column}
 
 
 def run_import(job_id: int) -> None:

@@ -91,7 +91,12 @@ def _start(request: HttpRequest, form: NewDatasetForm) -> ImportJob | None:
 
 
 def _mapping(posted: QueryDict) -> dict[str, str]:
-    return {field: str(posted[f"map-{field}"]) for field in SYNONYMS if posted.get(f"map-{field}")}
+    """The mapping that a person chose; empty if it is still the guess, so that each row is read by its own columns, as in the preview."""
+    chosen, guessed = (
+        {field: str(posted[f"{kind}-{field}"]) for field in SYNONYMS if posted.get(f"{kind}-{field}")}
+        for kind in ("map", "guessed")
+    )
+    return {} if chosen == guessed else chosen
 
 
 @member(access.WRITER)
@@ -125,7 +130,8 @@ def _target(request: HttpRequest) -> ImportTarget:
 
 
 def _fields(shown: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"name": field, "column": shown["mapping"].get(field, "")} for field in SYNONYMS]
+    mapping, others = shown["mapping"], shown["others"]
+    return [{"name": field, "column": mapping.get(field, ""), "others": others.get(field, ())} for field in SYNONYMS]
 
 
 @member(access.READER)

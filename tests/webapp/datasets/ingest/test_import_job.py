@@ -327,7 +327,7 @@ def test_an_import_without_a_mapping_reads_all_rows_as_the_preview_does(import_r
     path.write_text("\n".join(map(json.dumps, rows)))
     shown = preview(path, path.name)
     job = import_rows(rows)
-    assert job.state == ImportJob.State.FAILED and job.mapping == shown["mapping"]
+    assert job.state == ImportJob.State.FAILED and job.mapping == {}
     assert [each["reason"] for each in job.rejected] == [each["reason"] for each in shown["problems"]] != []
     scores = [{**pair, "preference": 1}, {**pair, "prompt": "And this?", "preference": 0}]
     job = import_rows(scores, name="scores", keep_good=True)

@@ -37,7 +37,7 @@ class Command(JsonCommand):
             raise CommandError(f"{file}: {error.strerror or error}") from error
         importer = detect(head) if format == AUTO else REGISTRY[format]
         with opened(file) as (stream, _):
-            rows = importer.read(stream, file.name, importer.guess(head))
+            rows = importer.read(stream, file.name, importer.mapping_of(head))
             report = self._report(rows, show)
         self.stdout.write(as_json_text({"file": file.name, "format": importer.name, **report}))
 
