@@ -1,6 +1,7 @@
 """Notes the end of a program that does not end its run itself: at its last line, by `sys.exit`, or by an error."""
 
 import sys
+import threading
 import traceback
 from typing import Any, NoReturn
 
@@ -20,7 +21,8 @@ def listen() -> None:
 
 def _noting(status: Any = None, /) -> NoReturn:
     global _asked
-    _asked = status
+    if threading.current_thread() is threading.main_thread():  # elsewhere it ends the thread alone
+        _asked = status
     _exit(status)
 
 
@@ -50,11 +52,10 @@ def of_error(error: BaseException) -> str:
 
 
 def of_status(status: Any) -> str:
-    """`sys.exit` takes a number, or a text that Python prints."""
-    if status is None or status == 0:
+    """The reason why a program with this argument of `sys.exit` failed: 0 and None are success, other numbers its exit code, and all
+    else is a text that Python prints before it ends with 1."""
+    if status is None or (isinstance(status, int) and status == 0):
         return ""
-    return (
-        f"The program ended with exit code {status}"
-        if isinstance(status, int)
-        else " ".join(str(status).split())[:LONGEST]
-    )
+    if isinstance(status, int):
+        return f"The program ended with exit code {status}"
+    return " ".join(str(status).split())[:LONGEST] or "The program ended with exit code 1"

@@ -249,6 +249,13 @@ def test_a_full_disk_ends_no_program(begun, caplog, monkeypatch):
         ("with run:\n    raise ValueError('loss is\\n NaN')", "failed", "ValueError: loss is NaN (SCRIPT, line 6)"),
         ("sys.exit(3)", "failed", "The program ended with exit code 3"),
         ("sys.exit('no data')", "failed", "no data"),
+        ("sys.exit(' ')", "failed", "The program ended with exit code 1"),
+        ("sys.exit(0.0)", "failed", "0.0"),
+        (
+            "import threading\none = threading.Thread(target=sys.exit, args=(2,))\none.start()\none.join()",
+            "finished",
+            "",
+        ),
         ("with run:\n    sys.exit(3)", "failed", "The program ended with exit code 3"),
         ("run.finish(exit_code=2)", "failed", "The program ended with exit code 2"),
         ("sys.exit()", "finished", ""),
