@@ -1,8 +1,10 @@
 """Tells the database how many rows the tables of examples have, by ANALYZE. It plans queries by that, and would learn it only minutes later."""
 
-from django.db import connection
+from django.db import OperationalError, connection
+from psycopg.errors import LockNotAvailable
 
 ANALYZE_FROM = 5_000  # from this many rows on, the planner's statistics are renewed
+WAITS_S = 20  # an autovacuum makes room after one second
 EXAMPLES, MEMBERS = "datasets_example", "datasets_versionmember"
 # only those columns of examples that queries search; the others, with wide texts, take a second
 SEARCHED = {EXAMPLES: "(id, dataset_id, key, digest)", MEMBERS: ""}
@@ -28,7 +30,22 @@ def analyze_emptied(*tables: str) -> None:
 
 
 def _analyze(*tables: str) -> None:
-    """Renews the statistics of these tables, except of those that another transaction holds, which renews them itself. To wait for one
-    could be for ever: each table is held until its transaction ends, and that one may wait for a table of ours."""
+    """Renews the statistics of these tables, each in a transaction of its own, and waits a little for what holds one: an ANALYZE that began
+    before our rows were there would not know them.
+
+    Within a transaction, each table is held until it ends, and to wait for another one that does the same could be for ever. So those that
+    are held then are left out.
+    """
+    named = ", ".join(f"{table} {SEARCHED[table]}" for table in tables)
     with connection.cursor() as cursor:
-        cursor.execute(f"ANALYZE (SKIP_LOCKED) {', '.join(f'{table} {SEARCHED[table]}' for table in tables)}")
+        if connection.in_atomic_block:
+            cursor.execute(f"ANALYZE (SKIP_LOCKED) {named}")
+            return
+        cursor.execute("SET lock_timeout = %s", [f"{WAITS_S}s"])
+        try:
+            cursor.execute(f"ANALYZE {named}")
+        except OperationalError as error:
+            if not isinstance(error.__cause__, LockNotAvailable):
+                raise
+        finally:
+            cursor.execute("RESET lock_timeout")
