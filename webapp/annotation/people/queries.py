@@ -103,5 +103,6 @@ def annotators_to_add(project: Project) -> int:
 
 
 def _candidates(project: Project) -> QuerySet[Membership]:
-    members = Membership.objects.filter(workspace_id=project.workspace_id)
+    """A closed account keeps its membership, and may be opened again."""
+    members = Membership.objects.filter(workspace_id=project.workspace_id, user__is_active=True)
     return members.exclude(user__participations__project=project)

@@ -22,30 +22,31 @@ from ..work.queue import release
 MAX_USES, MAX_DAYS = 500, 365
 
 
-@transaction.atomic
 def add_participant(membership: Membership, project: Project, user: User) -> Participant:
     """Lets a member of the workspace work in the project. Doing it twice is not an error."""
-    if user.pk is None or not Membership.objects.filter(workspace=membership.workspace, user=user).exists():
-        raise Invalid("This person is not a member.", {"user": "is not a member of this workspace"})
-    row, created = Participant.objects.get_or_create(project=project, user=user)
-    if created:
-        audit.record(membership, membership.user, "project.participant_added", project, user=user.pk)
-    return row
+    add_participants(membership, project, [user])
+    return Participant.objects.get(project=project, user=user)
 
 
 @transaction.atomic
 def add_participants(membership: Membership, project: Project, users: Iterable[User]) -> list[User]:
     """Lets all of them work in the project, or none: raises Invalid if one is not a member, with the names of those who were removed."""
     chosen = list(users)
-    members = Membership.objects.filter(
-        workspace=membership.workspace, user__in=[user.pk for user in chosen if user.pk]
-    )
+    ids = [user.pk for user in chosen if user.pk]
+    members = Membership.objects.filter(workspace=membership.workspace, user__in=ids)
     known = set(members.values_list("user_id", flat=True))
     if gone := [user for user in chosen if user.pk not in known]:
         raise Invalid(
             f"Nobody was added: {_not_here(membership, gone)} not in this workspace.", {"user": "is not a member"}
         )
-    return [add_participant(membership, project, user).user for user in chosen]
+    Project.objects.select_for_update(no_key=True).get(pk=project.pk)  # so that two who add a person tell it once
+    there = set(Participant.objects.filter(project=project, user__in=ids).values_list("user_id", flat=True))
+    new = [user_id for user_id in dict.fromkeys(ids) if user_id not in there]
+    rows = [Participant(project=project, user_id=user_id) for user_id in new]
+    Participant.objects.bulk_create(rows, ignore_conflicts=True)  # who begins to work takes part, too: see `seats`
+    told = [{"user": user_id} for user_id in new]
+    audit.record_each(membership, membership.user, "project.participant_added", project, told)
+    return chosen
 
 
 def _not_here(membership: Membership, gone: list[User]) -> str:

@@ -13,6 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
+from trainer.contracts.plurals import with_noun
 from webapp.accounts.access import member, require, to_sign_in
 from webapp.accounts.addresses import services as addresses
 from webapp.accounts.authentication.middleware import SESSION_KEY
@@ -32,6 +33,7 @@ from . import queries as persons
 from . import services
 from .forms import ProjectJoinForm
 
+NAMED = 5  # people whom a message names
 PAGE = 100  # people: a table is sorted and copied in the browser, so few projects should need a second page
 SIGN_UPS_PER_MINUTE = 30  # from one address: a class may follow a link at once, a script may not fill the workspace
 
@@ -115,9 +117,10 @@ def participant_add(request: HttpRequest, project_id: int) -> HttpResponseBase:
     if not chosen:
         messages.error(request, "Choose the members to add.")
     try:
-        added = services.add_participants(membership, project, [_user(each) for each in chosen])
+        added = services.add_participants(membership, project, _users(chosen))
         if added:
-            messages.success(request, f"{', '.join(map(str, added))} {'takes' if len(added) == 1 else 'take'} part.")
+            named = ", ".join(map(str, added)) if len(added) <= NAMED else with_noun(len(added), "people")
+            messages.success(request, f"{named} {'takes' if len(added) == 1 else 'take'} part.")
     except Problem as problem:
         messages.error(request, problem.message)
         kept = urlencode({"add": chosen}, doseq=True)  # the choice stays ticked
@@ -141,9 +144,11 @@ def participant_pause(request: HttpRequest, project_id: int, user_id: int) -> Ht
     return redirect("project_people", project_id)
 
 
-def _user(text: str) -> User:
-    """The user with this id. An unknown id is refused in the same way as a user who is not a member."""
-    return User.objects.filter(pk=whole_number(text, 6) or 0).first() or User()
+def _users(chosen: list[str]) -> list[User]:
+    """The users with these ids. An unknown id is refused in the same way as a user who is not a member."""
+    ids = [whole_number(each, 6) or 0 for each in chosen]
+    known = User.objects.in_bulk(ids)
+    return [known.get(each) or User() for each in ids]
 
 
 @member(access.WRITER)

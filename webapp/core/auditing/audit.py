@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from django.contrib.auth import get_user_model
 from django.db import connection, models
@@ -69,6 +69,17 @@ def record_all(
 ) -> None:
     """One entry for each object, with the same detail, in one statement."""
     AuditEntry.objects.bulk_create(_entry(where, actor, action, obj, detail) for obj in objects)
+
+
+def record_each(
+    where: "Membership | Workspace",
+    actor: "User | None",
+    action: str,
+    obj: models.Model,
+    details: Iterable[dict[str, Any]],
+) -> None:
+    """One entry of the object for each detail, in one statement."""
+    AuditEntry.objects.bulk_create(_entry(where, actor, action, obj, detail) for detail in details)
 
 
 def who_asked(obj: models.Model, *actions: str, **detail: object) -> int | None:

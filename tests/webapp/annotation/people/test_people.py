@@ -2,12 +2,14 @@
 
 import re
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from tests.concurrency import concurrently
 from tests.pages import page_html
 from tests.team import browser
 from tests.webapp.annotation.conftest import make_version
@@ -23,6 +25,7 @@ from webapp.annotation.people.views import PAGE
 from webapp.annotation.projects import services as projects
 from webapp.annotation.projects import task_services
 from webapp.annotation.work import queue
+from webapp.core.models import AuditEntry
 
 pytestmark = pytest.mark.django_db
 
@@ -391,6 +394,45 @@ def test_several_members_are_added_at_once_or_none(team, make_project):
     assert set(Participant.objects.filter(project=project).values_list("user", flat=True)) == before | set(users)
     assert ", ".join(str(each.user) for each in chosen) + " take part." in said
     assert "Choose the members to add." in client.post(f"{page}/add", {}, follow=True).content.decode()
+
+
+def test_many_members_are_added_with_as_many_queries_as_a_few(team, make_project):
+    project = make_project()
+    page, client = f"/projects/{project.pk}/people", browser(team.researcher)
+    users = User.objects.bulk_create([User(email=f"a{number:03}@many.example") for number in range(36)])
+    space = team.owner.workspace
+    Membership.objects.bulk_create([Membership(workspace=space, user=each, role=Role.ANNOTATOR) for each in users])
+    counts = []
+    for some in (users[:6], users[6:]):
+        with CaptureQueriesContext(connection) as seen:
+            client.post(f"{page}/add", {"user": [each.pk for each in some]})
+        counts.append(len(seen))
+    assert counts[0] == counts[1]
+    assert "30 people take part." in client.get(page).content.decode()
+    told = AuditEntry.objects.filter(action="project.participant_added", object_id=project.pk)
+    assert {entry.detail["user"] for entry in told} >= {each.pk for each in users}
+    before = told.count()
+    client.post(f"{page}/add", {"user": [each.pk for each in users]})
+    assert told.count() == before, "who takes part is not added again"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nobody_is_added_twice_by_two_at_once(team, make_project):
+    project = make_project()
+    Participant.objects.filter(project=project).delete()
+    add = partial(people.add_participants, team.researcher, project, [team.annotator.user, team.reviewer.user])
+    concurrently([add] * 4)
+    assert Participant.objects.filter(project=project).count() == 2
+    assert AuditEntry.objects.filter(action="project.participant_added", object_id=project.pk).count() == 2
+
+
+def test_people_whose_accounts_are_closed_are_not_offered(team, make_project):
+    project = make_project()
+    Participant.objects.filter(project=project).delete()
+    before = queries.annotators_to_add(project)
+    User.objects.filter(pk=team.annotator.user_id).update(is_active=False)
+    assert queries.annotators_to_add(project) == before - 1
+    assert team.annotator not in queries.candidates(project)
 
 
 def test_a_choice_with_a_person_who_was_removed_meanwhile_names_them_and_stays_ticked(team, make_project):
