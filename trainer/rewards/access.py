@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
+from trainer import reward_process
 from trainer.config.errors import ConfigInvalid, FieldProblem
 from trainer.config.rewards.parts import HttpPart, PythonPart, RewardModelPart, RewardPart
 from trainer.contracts import JudgeGrant
@@ -18,7 +19,6 @@ from trainer.judges.chat import Prices, Target
 from trainer.judges.local import LocalTarget, wording
 from trainer.judges.spec import BaseSpec, digest, resolve
 
-from . import functions
 from .functions import Function
 from .gateway import Gateway, GatewayJudge
 from .http_service import HttpService
@@ -79,7 +79,7 @@ class Access:
         for i, part in enumerate(parts):
             if isinstance(part, HttpPart) and part.endpoint not in self.endpoints:
                 yield FieldProblem(f"rewards.{i}.endpoint", f"no service {part.endpoint!r} was given to the run")
-            if isinstance(part, PythonPart) and (why := functions.problem(part.entry)):
+            if isinstance(part, PythonPart) and (why := reward_process.problem(part.entry)):
                 yield FieldProblem(f"rewards.{i}.entry", why)
 
     def _unasked(self, part: RewardPart) -> str:

@@ -15,30 +15,13 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from importlib.metadata import entry_points
 
 from .parts import JSON, Unscored
 
-GROUP = "touchstone.rewards"
-ALLOWED = "TOUCHSTONE_REWARD_FUNCTIONS"
 KEYS = frozenset({"TOUCHSTONE_RUN_TOKEN", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"})
 START_S = 60.0
 """The time for the import of the package. It does not count for the first group."""
 _LONGEST_LINE = 64_000_000
-
-
-def allowed() -> tuple[str, ...]:
-    """The names that the operator has allowed, separated by commas in the environment."""
-    return tuple(name.strip() for name in os.environ.get(ALLOWED, "").split(",") if name.strip())
-
-
-def problem(name: str) -> str:
-    """The reason why this function cannot be used; empty if it can. Nothing of the package is imported."""
-    if name not in allowed():
-        return f"the reward function {name!r} is not allowed here: name it in {ALLOWED}"
-    if not entry_points(group=GROUP, name=name):
-        return f"no installed package has an entry point {name!r} in the group {GROUP}"
-    return ""
 
 
 def _environment() -> dict[str, str]:
@@ -50,7 +33,7 @@ class Function:
     """`answer` calls the function with a group of responses. Calls wait for each other; the first one starts the child process."""
 
     def __init__(self, name: str, command: Sequence[str] | None = None) -> None:
-        self._command = command or (sys.executable, "-m", "trainer.rewards.function_process", name)
+        self._command = command or (sys.executable, "-m", "trainer.reward_process", name)
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -12,13 +13,15 @@ from typing import Any
 import pytest
 
 from tests.trainer.rewards.judged import item
+from trainer import reward_process
 from trainer.config.rewards.parts import HttpPart, PythonPart
 from trainer.judges.chat import Target
-from trainer.rewards import Composed, Item, Services, functions, scoring
+from trainer.rewards import Composed, Item, Services, scoring
 from trainer.rewards.functions import Function
 from trainer.rewards.http_service import HttpService
 from trainer.rewards.signing import signature
 
+ROOT = Path(__file__).parents[3]
 SECRET = "whsec_" + "c2VjcmV0IG9mIHRoZSB0ZXN0IGFuZCBvZiBub2JvZHk="  # noqa: S105
 CODE = """
 import time
@@ -137,9 +140,18 @@ def test_a_function_that_is_late_is_ended_and_asked_again_for_the_next_group() -
 
 @pytest.mark.usefixtures("package")
 def test_what_may_be_used_is_known_before_the_run() -> None:
-    assert functions.problem("length") == ""
-    assert "not allowed" in functions.problem("secret") and "no installed package" in functions.problem("absent")
+    assert reward_process.problem("length") == ""
+    assert "not allowed" in reward_process.problem("secret") and "no installed package" in reward_process.problem(
+        "absent"
+    )
     assert "politeness" not in sys.modules, "nothing of it was imported"
+
+
+def test_its_process_loads_nothing_of_the_trainer() -> None:
+    """Each run with such a part would wait a second for it, in each process that computes rewards."""
+    code = "import sys, trainer.reward_process; print(*(name for name in sys.modules if name.startswith('trainer')))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["trainer", "trainer.reward_process"]
 
 
 Handler = Callable[[str, dict[str, str], bytes], tuple[int, bytes]]

@@ -133,10 +133,11 @@ def test_every_process_that_we_start_says_what_it_may_know():
 
 
 def test_the_function_of_a_package_gets_no_key_of_its_run(monkeypatch):
+    from trainer.reward_process import ALLOWED
     from trainer.rewards import functions
 
     for name in functions.KEYS:
         monkeypatch.setenv(name, "x")
-    monkeypatch.setenv(functions.ALLOWED, "mine")
+    monkeypatch.setenv(ALLOWED, "mine")
     assert not functions.KEYS & set(functions._environment())
-    assert functions._environment()[functions.ALLOWED] == "mine"
+    assert functions._environment()[ALLOWED] == "mine"

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trainer import reward_process
 from trainer.config import RECIPES, ConfigInvalid, FieldProblem, Recipe, RecipeConfig, resolve
 from trainer.config.recipe import ResolvedSlot
 from trainer.config.rewards.parts import HttpPart, PythonPart
 from trainer.contracts.labels import Labels
 from trainer.judges.base import BaseSpec
-from trainer.rewards import functions
 from trainer.rewards.parts import spec_problem
 from webapp.accounts.models import Membership
 from webapp.datasets import queries as stored
@@ -180,7 +180,7 @@ def _own_problems(workspace_id: int, config: RecipeConfig) -> Iterator[FieldProb
         if isinstance(part, HttpPart) and relay.endpoint(workspace_id, part.endpoint) is None:
             reason = f"no reward service is called {part.endpoint!r}; name its address under Models, Endpoints"
             yield FieldProblem(f"rewards.{i}.endpoint", reason)
-        if isinstance(part, PythonPart) and (why := functions.problem(part.entry)):
+        if isinstance(part, PythonPart) and (why := reward_process.problem(part.entry)):
             yield FieldProblem(f"rewards.{i}.entry", why)
     name = human_grades.project_name(config.model_dump(mode="json"))
     if name and (why := human_grades.unfit(workspace_id, name)):

@@ -7,9 +7,9 @@ field, and the check reports it.
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from trainer import reward_process
 from trainer.config import Recipe
 from trainer.config.rewards.parts import PROTOCOL_KINDS
-from trainer.rewards import functions
 from webapp.annotation.projects import grading
 from webapp.core.forms.formtree import EmptyChoice, FormGroup, Input
 from webapp.evaluation.licences import licence
@@ -33,7 +33,7 @@ NOTHING = {
     "endpoints": EmptyChoice("This workspace has no reward service.", "/models/endpoints/new?kind=reward", "Name one"),
     "functions": EmptyChoice(
         "No function is allowed here. The person who runs this installation must install its package and name it in "
-        f"{functions.ALLOWED}."
+        f"{reward_process.ALLOWED}."
     ),
 }
 
@@ -136,6 +136,6 @@ def _grading(workspace_id: int) -> Iterator[tuple[str, str]]:
 
 
 def _functions() -> Iterator[tuple[str, str]]:
-    for name in functions.allowed():
-        if not functions.problem(name):
+    for name in reward_process.allowed():
+        if not reward_process.problem(name):
             yield name, name

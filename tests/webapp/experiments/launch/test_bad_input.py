@@ -12,10 +12,10 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 
 from tests.team import browser
+from trainer import reward_process
 from trainer.config import ConfigInvalid
 from trainer.contracts import ModelFacts, ModelFile, Preference, Response
 from trainer.judges.spec import resolve as resolve_spec
-from trainer.rewards import functions
 from webapp.evaluation.models import Evaluation
 from webapp.experiments.launch import checks
 from webapp.experiments.launch.forms import RunForm
@@ -210,7 +210,7 @@ def test_a_judge_without_endpoint(launch, grader):
 
 
 def test_a_function_that_is_allowed_and_not_installed(launch, monkeypatch):
-    monkeypatch.setenv(functions.ALLOWED, "polite")
+    monkeypatch.setenv(reward_process.ALLOWED, "polite")
     said = refused(launch, "rewards.0.entry", **rewarded({"kind": "python", "entry": "polite"}))
     assert said == "no installed package has an entry point 'polite' in the group touchstone.rewards"
 

@@ -8,10 +8,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from trainer import reward_process
 from trainer.config import RECIPES
 from trainer.contracts import Preference, Response
 from trainer.judges.spec import resolve as resolve_spec
-from trainer.rewards import functions
 from webapp.core.forms.formtree import Input, Tree
 from webapp.datasets import housekeeping
 from webapp.evaluation.models import Evaluation
@@ -98,8 +98,8 @@ def test_an_empty_list_says_how_to_get_something(as_researcher, team, version, m
 
 
 def test_functions_are_those_that_the_installation_allows(team, version, model, monkeypatch):
-    monkeypatch.setenv(functions.ALLOWED, "polite,gone")
-    monkeypatch.setattr(functions, "entry_points", lambda group, name: [name] if name == "polite" else [])
+    monkeypatch.setenv(reward_process.ALLOWED, "polite,gone")
+    monkeypatch.setattr(reward_process, "entry_points", lambda group, name: [name] if name == "polite" else [])
     assert offered(drawn(team, {"kind": "python"})["rewards.0.entry"]) == ["polite"]
 
 

@@ -1,6 +1,7 @@
-"""The child process of a reward function: `python -m trainer.rewards.function_process NAME`, JSON Lines on pipes.
+"""The child process of a reward function: `python -m trainer.reward_process NAME`, JSON Lines on pipes; and which functions are allowed.
 
-The first line says that the function was imported. Then there is one line for each group of responses.
+The first line says that the function was imported. Then there is one line for each group of responses. This module imports nothing of the
+trainer, which would take the child a second.
 """
 
 import json
@@ -9,7 +10,22 @@ import sys
 from importlib.metadata import entry_points
 from typing import Any, TextIO
 
-from .functions import GROUP, problem
+GROUP = "touchstone.rewards"
+ALLOWED = "TOUCHSTONE_REWARD_FUNCTIONS"
+
+
+def allowed() -> tuple[str, ...]:
+    """The names that the operator has allowed, separated by commas in the environment."""
+    return tuple(name.strip() for name in os.environ.get(ALLOWED, "").split(",") if name.strip())
+
+
+def problem(name: str) -> str:
+    """The reason why this function cannot be used; empty if it can. Nothing of the package is imported."""
+    if name not in allowed():
+        return f"the reward function {name!r} is not allowed here: name it in {ALLOWED}"
+    if not entry_points(group=GROUP, name=name):
+        return f"no installed package has an entry point {name!r} in the group {GROUP}"
+    return ""
 
 
 def main(name: str) -> int:
