@@ -20,7 +20,13 @@ TOGETHER = {
         *(f"tests/architecture/test_{name}.py" for name in ("class_names", "lock", "names_of_tests", "prose", "shape")),
         "tests/webapp/security/test_supply.py",
     },
-    # they load torch, or fork processes from one that has loaded it
+    # both load torch, or fork processes from one that has loaded it
+    "pages of models": {
+        *(
+            f"tests/e2e/test_{name}.py"
+            for name in ("best_of_n", "own_rewards", "pairs_to_policy", "second_round", "try")
+        ),
+    },
     "torch": {
         "tests/webapp/annotation/tasks/test_gold_matched.py",
         "tests/webapp/experiments/outputs/test_taking_home.py",
@@ -42,13 +48,10 @@ LONGEST = (
     "tests/e2e/test_run_charts.py",
     "tests/e2e/test_workbench.py",
     "tests/e2e/test_rollout_window.py",
-    "tests/e2e/test_pairs_to_policy.py",
-    "tests/e2e/test_own_rewards.py",
+    "pages of models",
     "tests/e2e/test_notices.py",
     "tests/e2e/test_reports.py",
-    "tests/e2e/test_try.py",
     "tests/e2e/test_claims.py",
-    "tests/e2e/test_second_round.py",
     "tests/trainer/claims/test_command.py",
     "tests/trainer/loops/test_together.py",
     "tests/trainer/runners/test_loop.py",
