@@ -56,6 +56,16 @@ def test_a_pair_is_judged_with_reasons_and_a_passage_by_keyboard_alone(bench):
     assert (stored["reasons"][1]["start"], stored["reasons"][1]["end"]) == (start, start + len("in 1987"))
 
 
+def test_the_label_of_a_dimension_says_that_it_may_stay_empty(bench):
+    rows = bench.page.get_by_role("group", name="optional")
+    expect(rows).to_have_count(1)
+    expect(rows.locator("legend")).to_have_text("Correctness optional")
+    answer(bench, "6", "clearer")
+    bench.on_task(1)
+    bench.delivered()
+    assert Answer.objects.get().content["dimensions"] == {"Correctness": None}
+
+
 def test_a_blank_draft_is_never_submitted_and_what_is_missing_is_said_at_its_place(bench):
     bench.press("Control+Enter")
     expect(bench.page.locator("#work-problems")).to_have_text("Nothing is answered yet.")

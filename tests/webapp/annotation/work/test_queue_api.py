@@ -158,6 +158,21 @@ def test_what_is_missing_is_said_where_it_is_missing(team, script):
     assert "choose one of the seven steps" in refused()["content.strength"]
 
 
+@pytest.mark.parametrize("given", [{}, {"Tone": None, "Style": -1}])
+def test_a_pair_may_lack_dimensions_and_a_rating_needs_every_scale(team, script, given):
+    pairs = make_project(team.researcher, 1, people=[team.annotator], settings={"dimensions": ["Tone", "Style"]})
+    seat = claim(script, pairs)["items"][0]["id"]
+    assert script.post(f"/assignments/{seat}/submit", {"content": {**ANSWER, "dimensions": given}}).status_code == 200
+    scales = [{"name": "Tone"}, {"name": "Style"}]
+    rated = make_project(team.researcher, 1, kind="rating", people=[team.annotator], settings={"scales": scales})
+    seat = claim(script, rated)["items"][0]["id"]
+    refused = script.post(f"/assignments/{seat}/submit", {"content": {"ratings": {"Tone": 3}}})
+    [field] = refused.json()["error"]["fields"]
+    assert (field["path"], field["message"]) == ("content.ratings.Style", "needs a value, or `cannot assess`")
+    taken = script.post(f"/assignments/{seat}/submit", {"content": {"ratings": {"Tone": 3, "Style": None}}})
+    assert taken.status_code == 200
+
+
 def test_drafts_are_numbered_and_two_tabs_do_not_overwrite_each_other(team, script):
     project = make_project(team.researcher, 1, people=[team.annotator])
     seat = claim(script, project)["items"][0]["id"]

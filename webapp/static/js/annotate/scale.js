@@ -10,8 +10,9 @@ export const wordsOf = (strength) => STEPS.find(([value]) => value === strength)
 const SHORT = ["A much", "A better", "A slightly", "Same", "B slightly", "B better", "B much"];
 let group = 0;
 
-/** { element, value, set(strength|null), focus() }; `changed(value)` is called when the person chooses; `hints`: show the digits. */
-export function scale({ name, value = null, changed, hints = true, legend = true }) {
+/** { element, value, set(strength|null), focus() }; `changed(value)` is called when the person chooses; `hints`: show the digits.
+ * `optional`: the name says that the row may stay empty. */
+export function scale({ name, value = null, changed, hints = true, legend = true, optional = false }) {
   const id = `scale-${++group}`;
   const inputs = STEPS.map(([strength, words], index) => {
     const input = el("input", { type: "radio", name: id, value: String(strength), checked: strength === value });
@@ -23,7 +24,8 @@ export function scale({ name, value = null, changed, hints = true, legend = true
     return el("label.work-step", { data: { side: strength < 0 ? "A" : strength > 0 ? "B" : "" }, title: words },
       input, el("span", {}, SHORT[index]), hints ? keyHint(`strength_${index + 1}`) : null);
   });
-  const element = el("fieldset.work-scale", {}, el(legend ? "legend.work-scale-name" : "legend.visually-hidden", {}, name), el("div.work-steps", {}, ...inputs));
+  const named = el(legend ? "legend.work-scale-name" : "legend.visually-hidden", {}, name, optional ? el("span.optional", {}, " optional") : null);
+  const element = el("fieldset.work-scale", {}, named, el("div.work-steps", {}, ...inputs));
   const made = {
     element, value,
     set(strength) {

@@ -36,7 +36,7 @@ class Pairwise {
   drawAnswer(draft) {
     const dimensions = this.settings.dimensions;
     const row = (name, value, index) =>
-      scale({ name, value, hints: index === 0, legend: index > 0 || dimensions.length > 0, changed: () => this.chose(index) });
+      scale({ name, value, hints: index === 0, legend: index > 0 || dimensions.length > 0, optional: index > 0, changed: () => this.chose(index) });
     this.overall = row(dimensions.length ? "Overall" : "Which response is better?", draft.strength ?? null, 0);
     this.dimensions = dimensions.map((name, index) => [name, row(name, draft.dimensions?.[name] ?? null, index + 1)]);
     this.rows = [this.overall, ...this.dimensions.map(([, each]) => each)];
