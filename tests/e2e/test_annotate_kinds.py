@@ -86,7 +86,7 @@ def refused(bench, text) -> None:
 def test_criteria_are_graded_with_evidence_and_a_note(bench):
     at = bench("grading", RESPONSES[:1])
     rows = at.page.locator(".grade")
-    refused(at, "Nothing is answered yet.")
+    refused(at, "Nothing is answered yet. Say of each criterion whether it is met")
     at.press("y")
     says(at, "Criterion 1: Met. 1 of 3")
     expect(rows.nth(1)).to_have_attribute("aria-current", "true")
@@ -205,7 +205,7 @@ def test_responses_are_put_in_an_order_with_a_tie(bench):
         letter: at.page.locator(f'.order-item[data-letter="{letter}"] .order-text').text_content() for letter in "ABC"
     }
     ids = {response["text"]: response["id"] for response in RESPONSES}
-    refused(at, "Nothing is answered yet.")
+    refused(at, "Nothing is answered yet. Choose the responses one after the other")
     at.press("3", "1")
     refused(at, "Not placed yet: B.")
     at.press("Escape", "2")
@@ -223,7 +223,7 @@ def test_responses_are_put_in_an_order_with_a_tie(bench):
 def test_the_best_and_the_worst_are_chosen_kept_as_a_draft_and_opened_again(bench):
     at = bench("best_worst")
     item = {letter: at.page.locator(f'.order-item[data-letter="{letter}"]') for letter in "ABC"}
-    refused(at, "Nothing is answered yet.")
+    refused(at, "Nothing is answered yet. Choose the best response and then the worst")
     at.press("2")
     says(at, "Response B is the best.")
     refused(at, "Choose the worst response")
@@ -451,7 +451,7 @@ def test_on_a_phone_a_criterion_can_be_moved_and_deleted_by_touch(bench):
 
 def test_a_rubric_that_cannot_score_is_not_submitted(bench):
     at = bench("rubric")
-    refused(at, "Nothing is answered yet.")
+    refused(at, "Nothing is answered yet. Write at least one criterion.")
     at.press("Escape", "Enter")
     at.type("Apologises.")
     at.press("Escape", *["-"] * 5)
@@ -622,7 +622,7 @@ def test_steps_of_a_trace_are_judged_by_keyboard_up_to_the_first_error(bench):
     rows = at.page.locator(".trace-own")
     expect(rows).to_have_count(4)
     expect(at.page.locator(".trace-context")).to_have_count(2)
-    refused(at, "Nothing is answered yet.")
+    refused(at, "Nothing is answered yet. Say of each step whether it is correct")
     at.press("y")
     says(at, "Step 1: Correct.")
     expect(rows.nth(1)).to_have_attribute("aria-current", "true")

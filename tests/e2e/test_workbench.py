@@ -68,7 +68,10 @@ def test_the_label_of_a_dimension_says_that_it_may_stay_empty(bench):
 
 def test_a_blank_draft_is_never_submitted_and_what_is_missing_is_said_at_its_place(bench):
     bench.press("Control+Enter")
-    expect(bench.page.locator("#work-problems")).to_have_text("Nothing is answered yet.")
+    expect(bench.page.locator("#work-problems")).to_have_text(
+        "Nothing is answered yet. Choose one of the seven steps, or both bad, or cannot assess."
+    )
+    expect(bench.page.locator(".work-scale + .error")).to_have_count(1)
     bench.press("6", "Control+Enter")
     missing = bench.page.locator(".work-reasons-head + .error, .work-reasons-head .error")
     expect(missing).to_have_text("This project asks for at least one reason.")

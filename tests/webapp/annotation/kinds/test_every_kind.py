@@ -87,6 +87,7 @@ def test_a_widget_draws_it(kind):
     code = (WIDGETS / f"{kind}.js").read_text()
     assert re.search(r"^export default function mount\(root, ", code, re.MULTILINE)
     assert re.search(r"^export const keys = ", code, re.MULTILINE)
+    assert re.search(r"^export const begin = ", code, re.MULTILINE)
     assert re.search(r"^export function describe\(", code, re.MULTILINE)
 
 

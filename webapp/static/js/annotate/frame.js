@@ -2,7 +2,7 @@
 // frame gets its widget, its value and its problems:
 //
 //   mount(root, { view, settings, draft, onChange, assignment, say, paint }) -> { value(), problems(), focus(), destroy(), locate?(path) }
-//   keys: [{ action, key, label, run(widget), when?(settings, view) }]     describe?(content, settings) -> words     after?(root, result)
+//   keys: [{ action, key, label, run(widget), when?(settings, view) }]     begin(settings, view) -> words: the first thing to do     describe?(content, settings) -> words     after?(root, result)
 //   compare?(mine, theirs) -> words: how a model's answer differs from the person's     ready?() -> a promise, resolved when its keys can
 // be used
 import { json } from "../http.js";
@@ -240,9 +240,8 @@ async function submit(event) {
   performance.mark("work:asked", { startTime: event?.timeStamp ?? performance.now() });
   const open = by("work-notes").querySelector("[data-subject=conflict] button, [data-subject=gone] button");
   if (open) return open.focus(); // the person must first make a choice
-  if (!touched) return problems.show([{ path: "", message: "Nothing is answered yet.", element: null }]);
-  const found = widget.problems();
-  if (found.length) return problems.show(found);
+  const found = touched ? widget.problems() : blank(widget);
+  if (found.length) return problems.show(found, { focus: touched }); // on a focused button, the keys of the task would do nothing
   const content = copyOf(widget.value());
   const seconds = draft.clock.seconds;
   hold(true);
@@ -256,6 +255,12 @@ async function submit(event) {
   if (waits()) await reveal(await answer, content);
   await advance();
   measure("work:next", "work:asked");
+}
+
+/** The problem of a task in which nothing was entered: how to begin, at the first place where something is missing. */
+function blank(widget) {
+  const { path = "", element = null } = widget.problems()[0] ?? {};
+  return [{ path, element, message: `Nothing is answered yet. ${kind.begin(setup.settings, current.assignment.view)}` }];
 }
 
 /** Between a task that is being sent and the next one, nothing can be entered, because it would belong to neither. */

@@ -9,15 +9,15 @@ export class Problems {
     this.undo = [];
   }
 
-  /** [{ path, message, element }]; the first element gets the focus. */
-  show(found) {
+  /** [{ path, message, element }]; with `focus`, the first element gets the focus. */
+  show(found, { focus = true } = {}) {
     this.clear();
     for (const { message, element } of found) if (element) this.at(element, message);
     const [first] = found;
     this.summary.textContent = found.length === 1 ? first.message : `${found.length} things to look at: ${first.message}`;
     const target = found.find((problem) => problem.element)?.element;
     const control = target?.matches("input, textarea, select, button, [tabindex]") ? target : target?.querySelector("input, textarea, select, button, [tabindex]");
-    control?.focus();
+    if (focus) control?.focus();
     target?.scrollIntoView({ block: "nearest" });
   }
 

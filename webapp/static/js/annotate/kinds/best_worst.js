@@ -146,6 +146,9 @@ class BestWorst {
 
 const digits = Array.from({ length: MAX_KEYED }, (_, index) => index + 1);
 
+/** The first thing to do in a task in which nothing was entered. */
+export const begin = () => "Choose the best response and then the worst, or say that you cannot assess them.";
+
 export const keys = [
   ...digits.map((number) => ({ action: `choose_${number}`, key: String(number), label: `Response ${"ABCDEFGHI"[number - 1]}: the best one, then the worst one`, when: (settings, view) => number <= view.responses.length, run: (widget) => widget.digit(number) })),
   { action: "row_down", key: "ArrowDown", label: "Look at the response below", run: (widget) => widget.move(1), repeats: true },

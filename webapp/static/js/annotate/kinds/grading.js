@@ -182,6 +182,9 @@ class Grading extends RowForm {
   }
 }
 
+/** The first thing to do in a task in which nothing was entered. */
+export const begin = () => "Say of each criterion whether it is met, not met, or cannot be assessed.";
+
 export const keys = [
   { action: "met", key: "y", label: "Met", run: (widget) => widget.grade("met") },
   { action: "not_met", key: "n", label: "Not met", run: (widget) => widget.grade("not_met") },

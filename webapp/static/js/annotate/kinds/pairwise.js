@@ -180,6 +180,9 @@ class Pairwise {
 const hasDimensions = (settings) => settings.dimensions.length > 0;
 const takesReasons = (settings) => settings.reasons !== "none";
 
+/** The first thing to do in a task in which nothing was entered. */
+export const begin = () => "Choose one of the seven steps, or both bad, or cannot assess.";
+
 export const keys = [
   ...STEPS.map(([strength, words], index) => ({
     action: `strength_${index + 1}`, key: String(index + 1), label: words, run: (widget) => widget.press(strength),

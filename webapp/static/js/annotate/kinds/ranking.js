@@ -272,6 +272,9 @@ class Ranking {
 const inOrder = (settings) => settings.ranking !== "best";
 const digits = Array.from({ length: MAX_KEYED }, (_, index) => index + 1);
 
+/** The first thing to do in a task in which nothing was entered. */
+export const begin = ({ ranking }) => (ranking === "best" ? "Choose the best response" : "Choose the responses one after the other, the best first") + ", or say that you cannot assess them.";
+
 export const keys = [
   ...digits.map((number) => ({ action: `place_${number}`, key: String(number), label: `Response ${"ABCDEFGHI"[number - 1]}: place it next, or choose it as best`, when: (settings, view) => number <= view.responses.length, run: (widget) => widget.digit(number) })),
   { action: "row_down", key: "ArrowDown", label: "Look at the response below", run: (widget) => widget.move(1), repeats: true },

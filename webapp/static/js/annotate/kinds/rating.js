@@ -151,6 +151,9 @@ class Rating extends RowForm {
   }
 }
 
+/** The first thing to do in a task in which nothing was entered. */
+export const begin = () => "Give each scale a number, or say that you cannot assess it.";
+
 export const keys = [
   ...DIGITS.map((digit) => ({ action: `rate_${digit}`, key: digit, label: `Value or step ${digit}`, when: used(digit), run: (widget) => widget.digit(digit) })),
   { action: "cannot_assess", key: "u", label: "Cannot assess", run: (widget) => widget.rate(null) },

@@ -118,6 +118,9 @@ class Rationale {
   }
 }
 
+/** The first thing to do in a task in which nothing was entered. */
+export const begin = (_, { rationale }) => (rationale ? "Cut the rationale into reasons, one judgement each." : "Write the rationale, and then cut it into reasons.");
+
 export const keys = [
   { action: "reason", key: "r", label: "New reason", run: (widget) => widget.reasons.insert() },
   { action: "take", key: "t", label: "Make the selection a reason, or choose one", run: (widget) => widget.take() },

@@ -324,6 +324,9 @@ class RubricEditor {
 /** Resolves when the verifiers are loaded: `c` opens their list, and the next key chooses one. */
 export const ready = registry;
 
+/** The first thing to do in a task in which nothing was entered. */
+export const begin = () => "Write at least one criterion.";
+
 export const keys = [
   { action: "criterion", key: "n", label: "New criterion below", run: (widget) => widget.insert() },
   { action: "edit", key: "Enter", label: "Edit the text; Enter again makes the next one, Esc leaves", run: (widget) => widget.editText() },

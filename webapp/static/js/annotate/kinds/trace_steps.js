@@ -209,6 +209,9 @@ class TraceSteps extends RowForm {
   }
 }
 
+/** The first thing to do in a task in which nothing was entered. */
+export const begin = () => "Say of each step whether it is correct, wrong, or cannot be assessed.";
+
 export const keys = [
   { action: "correct", key: "y", label: "Correct", run: (widget) => widget.judge("correct") },
   { action: "incorrect", key: "n", label: "Wrong", run: (widget) => widget.judge("incorrect") },
