@@ -311,6 +311,27 @@ def test_older_submissions_are_listed_and_opened(bench):
     expect(bench.page.locator("[data-subject=reopened]")).to_be_visible()
 
 
+def test_an_answer_that_is_submitted_again_is_one_answer_of_this_session(bench):
+    answer(bench, "2", "first thought")
+    bench.on_task(1)
+    bench.delivered()
+    bench.press("l")
+    session = bench.page.locator("#work-progress dt", has_text="In this session").locator("+ dd")
+    expect(session).to_have_text("1")
+    bench.press("Control+z")
+    bench.on_task(0)
+    bench.press("6", "Control+Enter")
+    bench.on_task(1)
+    bench.delivered()
+    until(lambda: Answer.objects.count() == 2)
+    expect(session).to_have_text("1")
+    bench.press("Control+z")
+    bench.on_task(0)
+    bench.press("Backspace", "ArrowDown", "Enter")
+    bench.on_task(1)
+    expect(session).to_have_text("0")
+
+
 def test_a_task_is_skipped_with_a_reason_and_flagged(bench):
     bench.press("f")
     bench.type("The second response is cut off")

@@ -249,7 +249,7 @@ async function submit(event) {
   tasks.drop(assignment.id);
   notes.blank("after");
   submitted.push(assignment.id);
-  sidebar.submitted(seconds);
+  sidebar.submitted(assignment.id, seconds);
   const body = { content, revision: draft.revision, seconds, guidelines: draft.guidelines || null, hold: HOLD };
   const answer = outbox.send({ kind: "submit", id: assignment.id, again: Boolean(assignment.submitted_at), view: assignment, body }, draft);
   if (waits()) await reveal(await answer, content);
@@ -338,6 +338,7 @@ async function refused(entry, error) {
   notes.drop("after");
   if (entry.kind === "skip") return toast(`The task could not be skipped: ${error.message}`, { tone: "bad", id: error.id });
   submitted.splice(submitted.indexOf(entry.id), 1);
+  sidebar.withdrawn(entry.id);
   if (stopped(error.code)) return stop(error.code);
   const fresh = await json(`/api/v1/assignments/${entry.id}`).catch(() => asSent(entry));
   if (!["claimed", undefined].includes(fresh.state)) {
@@ -377,6 +378,7 @@ async function skip() {
   hold(true);
   draft.close();
   tasks.drop(assignment.id);
+  sidebar.withdrawn(assignment.id);
   notes.blank("after");
   outbox.send({ kind: "skip", id: assignment.id, body: { reason, hold: HOLD } });
   await advance();

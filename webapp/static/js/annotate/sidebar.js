@@ -13,7 +13,7 @@ export class Sidebar {
     this.side = document.getElementById("work-side");
     this.sections = { guidelines: document.getElementById("work-guidelines"), progress: document.getElementById("work-progress") };
     this.number = Number(this.sections.guidelines.querySelector("[data-number]")?.dataset.number ?? 0);
-    this.session = { submitted: 0, seconds: 0 };
+    this.session = new Map(); // id of an assignment that was submitted on this page -> seconds spent on it
     renderMath(this.sections.guidelines);
     const narrow = matchMedia("(max-width: 52rem)").matches; // on a narrow screen it would cover the task
     for (const name of Object.keys(this.sections)) this.set(name, !narrow && recall(`side-${name}`, false));
@@ -71,9 +71,14 @@ export class Sidebar {
     return this.left === null ? `${this.counted}+` : String(this.left);
   }
 
-  submitted(seconds) {
-    this.session.submitted += 1;
-    this.session.seconds += seconds;
+  /** An answer that is opened again and submitted again stays one answer. */
+  submitted(id, seconds) {
+    this.session.set(id, seconds);
+  }
+
+  /** The answer does not stand: the server has refused it, or its task was skipped after all. */
+  withdrawn(id) {
+    this.session.delete(id);
   }
 
   /** The server has the last submission, so the list is longer. */
@@ -93,9 +98,10 @@ export class Sidebar {
   draw() {
     if (this.sections.progress.hidden) return;
     const total = this.left === null || !this.known ? null : this.done + this.left;
-    const pace = this.session.submitted ? duration(this.session.seconds / this.session.submitted) : "–";
+    const { size } = this.session;
+    const pace = size ? duration([...this.session.values()].reduce((sum, seconds) => sum + seconds, 0) / size) : "–";
     const facts = [["Done", String(this.done ?? 0)], ["Left for you", this.known ? this.leftWords : "–"], ["In this session",
-    String(this.session.submitted)], ["Time per task", pace]];
+    String(size)], ["Time per task", pace]];
     const list = (this.mine ?? []).map((item) => this.entry(item));
     const children = [
       total ? el("progress.progress", { max: total, value: this.done, ariaLabel: "Tasks done" }) : null,
