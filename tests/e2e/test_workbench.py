@@ -409,6 +409,17 @@ def until_held(bench: Bench, held: list, count: int) -> None:
     assert len(held) == count
 
 
+def test_the_buttons_that_arrange_the_page_say_in_words_what_their_keys_do(bench):
+    together = bench.page.get_by_role("button", name="Scroll together")
+    beside = bench.page.get_by_role("button", name="Answer beside")
+    expect(together).to_have_text("Scroll togetherS")
+    expect(beside).to_have_text("Answer besideD")
+    expect(together).to_have_attribute("aria-pressed", "true")
+    bench.press("s", "d")
+    expect(together).to_have_attribute("aria-pressed", "false")
+    expect(beside).to_have_attribute("aria-pressed", "true")
+
+
 def test_a_key_is_changed_on_the_sheet_and_shown_on_the_button(bench):
     bench.press("?")
     bench.page.get_by_role("button", name="Flag for the reviewers").click()

@@ -41,7 +41,7 @@ export function pair(responses, { toggleKey, extra = () => null }) {
   let leader = null;
   let release = 0;
 
-  const link = el("button.btn.ghost.small.work-arrange", { type: "button", onclick: toggle }, icon("link-2"), keyHint(toggleKey));
+  const link = el("button.btn.ghost.small.work-arrange", { type: "button", onclick: toggle }, icon("link-2"), el("span", {}, "Scroll together"), keyHint(toggleKey));
   function toggle() {
     linked = !linked;
     remember("linked", linked);
@@ -49,7 +49,7 @@ export function pair(responses, { toggleKey, extra = () => null }) {
   }
   function paint() {
     link.ariaPressed = String(linked);
-    link.ariaLabel = link.title = "The responses scroll together";
+    link.title = "Scroll together: one response follows the other";
   }
 
   for (const one of cards)

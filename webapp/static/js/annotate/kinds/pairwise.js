@@ -43,7 +43,7 @@ class Pairwise {
     this.at = 0;
     this.bad = this.toggleFor("both_bad", "Both bad");
     this.unable = this.toggleFor("cannot_assess", "Cannot assess");
-    this.docking = el("button.btn.ghost.small.work-arrange", { type: "button", onclick: () => this.turn() }, icon("panel-right"), keyHint("dock"));
+    this.docking = el("button.btn.ghost.small.work-arrange", { type: "button", onclick: () => this.turn() }, icon("panel-right"), el("span", {}, "Answer beside"), keyHint("dock"));
     const others = el("div.work-others", {}, this.bad, this.unable, this.pair.link, this.docking);
     this.answer = el("div.work-choice", { data: { rows: this.rows.length } }, el("div.work-scales", {}, ...this.rows.map((each) => each.element)), others);
     this.rows.forEach((each, index) => each.element.addEventListener("focusin", () => this.goTo(index, false)));
@@ -59,7 +59,7 @@ class Pairwise {
 
   dock(place) {
     this.root.dataset.dock = place;
-    this.docking.ariaLabel = this.docking.title = "Answer beside the responses";
+    this.docking.title = "Answer beside the responses, or below them";
     this.docking.ariaPressed = String(place === "beside");
     remember("dock", place);
   }
