@@ -437,6 +437,8 @@ def test_a_criterion_can_be_read_beside_an_open_panel(bench):
 def test_on_a_phone_a_criterion_can_be_moved_and_deleted_by_touch(bench):
     at = bench("rubric")
     at.page.set_viewport_size({"width": 390, "height": 844})
+    prompt, form = (at.page.locator(place).bounding_box()["width"] for place in ("#work-prompt", "#work-widget"))
+    assert prompt == form > 350  # also with a short question
     texts = at.page.locator(".criterion-text")
     texts.first.fill("Names a tin")
     at.page.get_by_role("button", name="New criterion").click()
