@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from tests.e2e.look import picture
 from tests.e2e.test_accessibility import AXE, LOOK, violations
 from tests.e2e.workbench import Bench, make_project, until, wait_until_sent
 from webapp.annotation.models import Answer, Assignment, Guidelines
@@ -29,6 +30,22 @@ def test_code_is_set_as_code_without_fences_too(open_page, as_annotator, team):
     record = lambda number: {"responses": [{"id": name, "text": text} for name, text in texts.items()]}  # noqa: E731
     bench = Bench(open_page(as_annotator), make_project(team.owner, team.annotator, record=record, tasks=1))
     expect(bench.page.locator(".work-card pre code")).to_have_text("def rev(n):\n    return n\n")
+
+
+def test_long_lines_of_code_are_whole_beside_open_guidelines(open_page, as_annotator, team):
+    line = "result = transform(" + ", ".join(f"argument_{n}=value_{n}" for n in range(20)) + ")  # the end"
+    texts = {"good": f"So:\n\n```python\nif ready:\n\t{line}\n```", "bad": f"Or:\n\n    {'x' * 300}"}
+    record = lambda number: {"responses": [{"id": name, "text": text} for name, text in texts.items()]}  # noqa: E731
+    page = open_page(as_annotator)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    Bench(page, make_project(team.owner, team.annotator, record=record, tasks=1))
+    expect(page.locator("#work-guidelines")).to_be_visible()
+    expect(page.locator(".work-card pre")).to_have_count(2)
+    hidden = page.locator(".work-card pre, .work-card-body").evaluate_all(
+        "all => all.filter((each) => each.scrollWidth > each.clientWidth).length"
+    )
+    assert hidden == 0
+    picture(page, "workbench-code")
 
 
 def test_passages_of_a_formatted_text_are_places_in_it_as_it_was_written(open_page, as_annotator, team):
