@@ -504,6 +504,22 @@ def test_begun_tasks_stay_in_hand_when_a_person_comes_back_to_a_paused_project(b
     bench.on_task(1)
 
 
+def test_the_number_of_tasks_left_is_that_of_home_and_falls_with_each_answer(open_page, as_annotator, team):
+    project = make_project(team.owner, team.annotator, tasks=60)
+    page = open_page(as_annotator)
+    page.goto("/")
+    expect(page.get_by_text("60 tasks wait")).to_be_visible()
+    bench = Bench(page, project)
+    count = page.locator("#work-count")
+    expect(count).to_have_text("0 done · 60 left")
+    for number in range(2):
+        bench.on_task(number)
+        bench.press("2", "Control+Enter")
+    bench.on_task(2)
+    bench.delivered()
+    expect(count).to_have_text("2 done · 58 left")
+
+
 def test_a_paused_project_does_not_say_that_nothing_is_left(bench, project):
     type(project).objects.filter(pk=project.pk).update(state="paused")
     bench.page.reload()

@@ -596,7 +596,8 @@ class Projects(Group):
     def claim(self, project_id: int, body: ClaimIn) -> QueueOut:
         """Your open tasks, filled up from the queue. Up to `hold` tasks, in serving order. Asking again gives
         the same ones. `reason` says why there is none: `none_left`, `paused`, `you_are_paused` or `closed`;
-        `left`, the number of further tasks, is null for more than 50.
+        `left`, the number of further tasks, is null for 1,000 or more; in the answer to a submission it is
+        null for more than 50.
         """
         return self._json(QueueOut, "POST", f"/projects/{project_id}/claim", body=body)
 

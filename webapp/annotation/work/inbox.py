@@ -74,6 +74,13 @@ def projects_with_work(membership: Membership) -> list[WaitingProject]:
     return sorted(found, key=lambda each: (not each.waits, -(each.last_at or each.project.created_at).timestamp()))
 
 
+def count_waiting(user_id: int, project_id: int) -> int | None:
+    """The number of tasks of one project that wait for this person, begun ones included; None if more than COUNTED wait."""
+    part = Participant.objects.select_related("project").get(user_id=user_id, project_id=project_id)
+    free, held, *_ = _counts(user_id, [part])[project_id]
+    return None if free >= COUNTED else free + held
+
+
 def _counts(user_id: int, listed: list[Participant]) -> dict[int, tuple[int, int, int, int]]:
     every = {part.project_id: part.project.settings.get("gold_every") for part in listed}
     parts = {part.project_id: part for part in listed}

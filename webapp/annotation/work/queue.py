@@ -26,7 +26,7 @@ from webapp.core.text.texts import one_line
 from ..agreement.refresh import review_again
 from ..tasks import seats
 from ..tasks.seats import PersonPlace
-from . import remarks, serving, submissions
+from . import inbox, remarks, serving, submissions
 from .after_submit import after_submit
 from .serving import ServedTasks
 from .submissions import MAX_SECONDS, Sent, Submission
@@ -67,10 +67,17 @@ def claim(membership: Membership, project: Project, hold: int = 1) -> list[Assig
 
 
 def serve(membership: Membership, project_id: int, hold: int = 1) -> ServedTasks:
-    """`claim`, with the data that the page shows around it. Raises Http404 for a project into which this person was not let."""
+    """`claim`, with the data that the page shows around it. Raises Http404 for a project into which this person was not let.
+
+    `left` is counted as on Home. That takes longer than the count near the end of the queue with which each submission answers.
+    """
     with transaction.atomic():
         turn = serving.serve(_place(membership, project_id), hold)
-    return _waited(membership, turn, hold)
+    turn = _waited(membership, turn, hold)
+    if not turn.items:
+        return turn
+    waiting = inbox.count_waiting(membership.user_id, project_id)
+    return replace(turn, left=None if waiting is None else waiting - len(turn.items))
 
 
 def submit(

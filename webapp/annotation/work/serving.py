@@ -14,7 +14,8 @@ MAX_HOLD = 10
 
 @dataclass(frozen=True)
 class ServedTasks:
-    """The present tasks of a person. `left`, the tasks without `items`, is None for many; `reason` says why `items` is empty."""
+    """The present tasks of a person. `left`, the number of tasks without `items`, is None for many;
+    `reason` says why `items` is empty."""
 
     items: list[Assignment]
     project: Project

@@ -13,7 +13,7 @@ from webapp.accounts.models import Role
 
 from .. import access, kinds
 from ..models import Project
-from ..tasks import seats
+from . import inbox
 from .queries import latest_guidelines, standing_of
 
 
@@ -47,7 +47,7 @@ def _setup(project: Project, user_id: int, own: dict[str, str]) -> dict[str, Any
         "user": user_id,
         "settings": settings.model_dump(mode="json", exclude=hidden),
         "keys": {"project": settings.keys, "own": own},
-        "counted": seats.COUNTED,
+        "counted": inbox.COUNTED,
     }
 
 

@@ -37,6 +37,16 @@ def test_a_claim_gives_tasks_and_says_how_many_are_left(team, script):
     assert [item["id"] for item in again["items"]] == [item["id"] for item in got["items"]]
 
 
+def test_a_claim_counts_what_is_left_as_home_does(team, script):
+    project = make_project(team.researcher, 60, people=[team.annotator])
+    got = claim(script, project, hold=2)
+    assert got["left"] == 58
+    reply = script.post(f"/assignments/{got['items'][0]['id']}/submit", {"content": ANSWER, "hold": 1}).json()
+    assert reply["queue"]["left"] is None  # not counted that far: it would take too long for each answer
+    [home] = script.get("/projects/mine").json()["items"]
+    assert claim(script, project)["left"] + 1 == home["free"] + home["held"] == 59
+
+
 def test_one_request_submits_and_brings_the_next(team, script):
     project = make_project(team.researcher, 4, people=[team.annotator])
     first, second = claim(script, project, hold=2)["items"]

@@ -68,7 +68,7 @@ export class Sidebar {
 
   /** The number of tasks that are left, in words. The server counts at most `counted`. */
   get leftWords() {
-    return this.left === null ? `${this.counted}+` : String(this.left);
+    return this.left === null ? `${this.counted.toLocaleString("en")}+` : this.left.toLocaleString("en");
   }
 
   /** An answer that is opened again and submitted again stays one answer. */

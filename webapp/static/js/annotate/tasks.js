@@ -13,7 +13,7 @@ export class Tasks {
 
   async claim() {
     const told = await json(`/api/v1/projects/${this.project}/claim`, { body: { hold: HOLD } });
-    this.take(told);
+    this.take(told, { counted: true });
     return told;
   }
 
@@ -25,18 +25,23 @@ export class Tasks {
     const ours = new Set([kept, ...told.items.map((item) => item.id)]);
     // a paused project lists none, although begun ones can be finished
     if (!halts(told.reason)) this.held = this.held.filter((item) => ours.has(item.id));
-    this.take(told);
+    this.take(told, { counted: true });
   }
 
-  /** Takes the person's tasks from the server. Known tasks keep their object, because one of them is on the screen. */
-  take({ items, left, done, state, reason }) {
+  /** Takes the person's tasks from the server. Known tasks keep their object, because one of them is on the screen. A claim has `counted` all
+   * tasks that are left. The answer to a submission counts only the last few, so between two claims each task that comes is subtracted. */
+  take({ items, left, done, state, reason }, { counted = false } = {}) {
+    const { halted, left: before } = this;
     Object.assign(this, { left, done, state, reason, known: true });
-    for (const item of items) {
-      if (this.leaving(item.id) || this.held.some((held) => held.id === item.id)) continue;
+    const fresh = items.filter((item) => !this.leaving(item.id) && !this.held.some((held) => held.id === item.id));
+    const rest = counted || halted || this.halted || before === null ? null : before - fresh.length;
+    if (rest !== null && rest >= 0) this.left = Math.min(left ?? rest, rest);
+    for (const item of fresh) {
       this.held.push(item);
       warm([...item.view.prompt.map((message) => message.content), ...item.view.responses.map((response) => response.text)], (item.view.criteria ?? []).map(({ text }) => text));
     }
     this.changed();
+    if (rest < 0 || (halted && !counted && !this.halted)) this.refresh(); // tasks came that nobody had counted
   }
 
   /** Whether the person or the project is paused; the number of remaining tasks then means nothing. */
