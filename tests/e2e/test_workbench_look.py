@@ -178,6 +178,24 @@ def test_new_guidelines_are_announced_and_named_in_the_answer(open_page, as_anno
     assert Answer.objects.order_by("-id").first().guidelines.number == 2
 
 
+@pytest.mark.parametrize("then", ["stays", "submits"])
+def test_new_guidelines_are_told_on_the_last_task_too(then, open_page, as_annotator, team):
+    """No task comes behind it that would have them. A page that stays open asks every few minutes, and when a person comes back to it."""
+    project = make_project(team.owner, team.annotator, tasks=1)
+    bench = Bench(open_page(as_annotator), project)
+    Guidelines.objects.create(project=project, number=2, text="Prefer **kind** answers.")
+    bench.press("2")
+    if then == "stays":
+        bench.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    else:
+        bench.press("Control+Enter")
+        expect(bench.page.get_by_role("heading", name="Nothing waits for you")).to_be_visible()
+    told = bench.page.locator("[data-subject=guidelines]")
+    expect(told).to_contain_text("now version 2")
+    told.get_by_role("button", name="Read them").click()
+    expect(bench.page.locator("#work-guidelines")).to_contain_text("Prefer kind answers.")
+
+
 def test_an_answer_that_was_begun_before_new_guidelines_names_the_earlier_ones(open_page, as_annotator, team):
     """The change is heard in the middle of the answer: nobody has read the new guidelines for it. The next answer names them."""
     project = make_project(team.owner, team.annotator)

@@ -180,6 +180,7 @@ class QueueOut(TypedDict):
     done: int
     state: str
     reason: str
+    guidelines: int | None
 
 
 class RenameIn(TypedDict):

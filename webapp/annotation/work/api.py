@@ -85,6 +85,7 @@ class QueueOut(Schema):
     done: int
     state: str
     reason: str
+    guidelines: int | None = Field(description="The number of the guidelines in force; null if there are none")
 
 
 class DraftOut(Schema):
@@ -247,6 +248,7 @@ def _queue(turn: ServedTasks) -> dict[str, Any]:
         "done": turn.done,
         "state": turn.project.state,
         "reason": turn.reason,
+        "guidelines": turn.guidelines,
     }
 
 

@@ -15,7 +15,7 @@ MAX_HOLD = 10
 @dataclass(frozen=True)
 class ServedTasks:
     """The present tasks of a person. `left`, the number of tasks without `items`, is None for many;
-    `reason` says why `items` is empty."""
+    `reason` says why `items` is empty; `guidelines` is the number of the guidelines in force."""
 
     items: list[Assignment]
     project: Project
@@ -23,6 +23,7 @@ class ServedTasks:
     left: int | None
     done: int
     reason: str = ""
+    guidelines: int | None = None
 
 
 def why_not(place: PersonPlace) -> str:
@@ -64,7 +65,8 @@ def turn(place: PersonPlace, items: list[Assignment], reason: str) -> ServedTask
     waiting = seats.count_waiting(place) if items else 0
     left = waiting + _gold_to_come(place, waiting) if items and waiting <= seats.COUNTED else None
     left = left if items else 0
-    return ServedTasks(items, place.project, place.settings, left, place.participant.submitted, reason)
+    number = place.guidelines.number if place.guidelines else None
+    return ServedTasks(items, place.project, place.settings, left, place.participant.submitted, reason, number)
 
 
 def _fill(place: PersonPlace, missing: int) -> list[Assignment]:

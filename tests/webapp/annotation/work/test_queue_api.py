@@ -9,7 +9,7 @@ from django.utils import timezone
 from tests.team import ApiClient
 from tests.webapp.annotation.seed import ANSWER, make_project, pair
 from webapp.annotation.kinds import KINDS
-from webapp.annotation.models import Answer, Assignment, Comment, Participant, Task
+from webapp.annotation.models import Answer, Assignment, Comment, Guidelines, Participant, Task
 
 pytestmark = pytest.mark.django_db
 SECRETS = ("ID-ONE", "ID-TWO", "MODEL-ONE", "MODEL-TWO", "RATER", "CLASSIFIED", "SECRET")
@@ -35,6 +35,17 @@ def test_a_claim_gives_tasks_and_says_how_many_are_left(team, script):
     assert (got["left"], got["done"], got["state"], got["reason"]) == (2, 0, "open", "")
     again = claim(script, project, hold=2)
     assert [item["id"] for item in again["items"]] == [item["id"] for item in got["items"]]
+
+
+def test_each_reply_names_the_guidelines_in_force(team, script):
+    project = make_project(team.researcher, 1, people=[team.annotator])
+    got = claim(script, project)
+    assert (got["guidelines"], got["items"][0]["guidelines"]) == (1, 1)
+    Guidelines.objects.create(project=project, number=2, text="Be kind.")
+    again = claim(script, project)
+    assert (again["guidelines"], again["items"][0]["guidelines"]) == (2, 1)
+    reply = script.post(f"/assignments/{got['items'][0]['id']}/submit", {"content": ANSWER, "hold": 1}).json()
+    assert reply["queue"]["guidelines"] == 2 and reply["queue"]["items"] == []
 
 
 def test_a_claim_counts_what_is_left_as_home_does(team, script):

@@ -63,10 +63,10 @@ function counts() {
   sidebar.counts({ done: tasks.done + under, left: tasks.left === null ? null : tasks.left + tasks.held.length, known: tasks.known, halted: tasks.halted });
 }
 
-/** Tells of new guidelines as soon as any task in hand has them, also if it is not yet the one on the screen. An answer that was begun keeps
- * the number of those under which it was begun. */
+/** Tells of new guidelines with the next reply of the server, also on the last task, behind which none comes that would have them. An answer that
+ * was begun keeps the number of those under which it was begun. */
 async function heard() {
-  const number = Math.max(0, ...tasks.held.map((each) => each.guidelines ?? 0));
+  const number = tasks.guidelines;
   if (!(await sidebar.guidelinesAre(number))) return;
   if (current && !current.touched) current.draft.guidelines = number;
   notes.show("guidelines", { tone: "info", title: `The guidelines changed: now version ${number}.`, actions: [["Read them", () => sidebar.open("guidelines")]], dismiss: true });
@@ -185,7 +185,7 @@ async function claim() {
 function pause(why) {
   hold(false);
   prompt.clear();
-  notes.clear("after");
+  notes.clear("after", "guidelines");
   keymap.define("task", []);
   main.dataset.state = "rest";
   told("idle");

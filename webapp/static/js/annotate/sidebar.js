@@ -43,12 +43,12 @@ export class Sidebar {
     for (const button of document.querySelectorAll(`[data-do="${name}"][aria-expanded]`)) button.setAttribute("aria-expanded", String(open));
   }
 
-  /** Fetches the guidelines if a task has newer ones than the page shows. Resolves to whether they changed. */
+  /** Fetches the guidelines if there are newer ones than the page shows. Resolves to whether they changed. */
   async guidelinesAre(number) {
     if (!number || number <= this.number) return false;
     const response = await fetch(`/projects/${this.project}/work/guidelines`, { headers: { "HX-Request": "true" } }).catch(() => null);
     if (response?.status === 401) this.signedOut();
-    if (!response?.ok) return false; // the next task that has them tries again
+    if (!response?.ok) return false; // the next reply of the server tries again
     const text = await response.text();
     if (number <= this.number) return false; // another call has brought them meanwhile
     this.number = number;

@@ -8,7 +8,7 @@ const halts = (reason) => Boolean(reason) && reason !== "none_left";
 export class Tasks {
   /** `leaving(id)`: whether a task was submitted or skipped here and is being sent. */
   constructor({ project, leaving, changed }) {
-    Object.assign(this, { project, leaving, changed, held: [], known: false, done: 0, left: null, reason: "", state: "", dropped: 0 });
+    Object.assign(this, { project, leaving, changed, held: [], known: false, done: 0, left: null, reason: "", state: "", guidelines: 0, dropped: 0 });
   }
 
   async claim() {
@@ -30,9 +30,9 @@ export class Tasks {
 
   /** Takes the person's tasks from the server. Known tasks keep their object, because one of them is on the screen. A claim has `counted` all
    * tasks that are left. The answer to a submission counts only the last few, so between two claims each task that comes is subtracted. */
-  take({ items, left, done, state, reason }, { counted = false } = {}) {
+  take({ items, left, done, state, reason, guidelines }, { counted = false } = {}) {
     const { halted, left: before } = this;
-    Object.assign(this, { left, done, state, reason, known: true });
+    Object.assign(this, { left, done, state, reason, guidelines: guidelines ?? 0, known: true });
     const fresh = items.filter((item) => !this.leaving(item.id) && !this.held.some((held) => held.id === item.id));
     const rest = counted || halted || this.halted || before === null ? null : before - fresh.length;
     if (rest !== null && rest >= 0) this.left = Math.min(left ?? rest, rest);
