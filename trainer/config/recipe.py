@@ -280,6 +280,14 @@ class RecipeConfig(Section):
         """The defaults that a new form changes for data with these training counts."""
         return {}
 
+    def agreeing(self) -> dict[str, Any]:
+        """The defaults that a new form changes because they contradict other values of this config, which a link to the form has given."""
+        return {}
+
+    def unmeasured(self, counts: Mapping[str, Mapping[str, int]]) -> frozenset[str]:
+        """The keys of declared metrics of which a run of this config, on data with these training counts, has no value."""
+        return frozenset()
+
     def step_size(self) -> StepSize:
         """The size of a step, so that steps of two runs of the recipe can be compared."""
         return StepSize(getattr(self, "batch_size", None))

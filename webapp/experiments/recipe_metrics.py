@@ -1,12 +1,13 @@
 """The metrics that a recipe declares, as JSON for pages and API. No page knows a metric in another way."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
 
 from trainer.config import RECIPES, ConfigInvalid, OnPolicyConfig, Recipe, resolve, upgrade_stored
 from trainer.config.metrics.common import GROUPS
 from trainer.config.recipe import HELD_OUT, Metric
+from webapp.datasets.versions import training_counts
 
 from .models import Run
 
@@ -116,11 +117,24 @@ class RunResult:
         return (self.gain > 0) == (self.metric.better == "higher")
 
 
+def unmeasured(run: Run) -> frozenset[str]:
+    """The keys of declared metrics of which the run has no value, by its config and its data; empty if that is not known without a query."""
+    version = run.dataset_version if Run._meta.get_field("dataset_version").is_cached(run) else None
+    if version is None or "config" in run.get_deferred_fields() or "training" in version.get_deferred_fields():
+        return frozenset()
+    counts = training_counts.stored_counts(version)
+    if counts is None or recipe_of(run.recipe) is None:
+        return frozenset()
+    try:
+        return resolve(run.recipe, upgrade_stored(run.recipe, run.config)).unmeasured(counts)
+    except ConfigInvalid:
+        return frozenset()
+
+
 def result(run: Run) -> RunResult:
-    """The result from the run's summary, without a query."""
+    """The result from the run's summary, without a query. Before its first value, the metric that it will be."""
     recipe = recipe_of(run.recipe)
-    keys = (recipe.headline, *recipe.otherwise) if recipe else ()
-    key = next((key for key in keys if key in run.summary), next(iter(keys), ""))
+    key = next((key for key in _headlines(recipe) if key in run.summary), None) or _headline(recipe, unmeasured(run))
     metric = recipe.metric(key) if recipe else None
     if metric is None:
         return RunResult(None, None, None)
@@ -165,10 +179,20 @@ def result_json(run: Run) -> dict[str, Any] | None:
     }
 
 
-def metrics(recipe: str) -> dict[str, Any]:
-    """`{"headline", "pulse", "stats", "metrics", "histograms", "traces", "groups"}`; empty for an unknown recipe."""
+def _headlines(recipe: Recipe | None) -> tuple[str, ...]:
+    return (recipe.headline, *recipe.otherwise) if recipe else ()
+
+
+def _headline(recipe: Recipe | None, lacking: frozenset[str]) -> str:
+    keys = _headlines(recipe)
+    return next((key for key in keys if key not in lacking), next(iter(keys), ""))
+
+
+def metrics(recipe: str, lacking: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """`{"headline", "pulse", "stats", "metrics", "histograms", "traces", "groups"}`; empty for an unknown recipe. A run that is `lacking`
+    its recipe's headline has another one, and no empty chart of the first."""
     found = recipe_of(recipe)
-    return _metrics(found) if found else _empty()
+    return _metrics(found, lacking) if found else _empty()
 
 
 @cache
@@ -191,12 +215,17 @@ def _empty() -> dict[str, Any]:
     }
 
 
-def _metrics(recipe: Recipe) -> dict[str, Any]:
+def _metrics(recipe: Recipe, lacking: frozenset[str]) -> dict[str, Any]:
+    headline = _headline(recipe, lacking)
+    shown = [
+        replace(each, optional=each.key != headline and (each.optional or each.key in lacking)) if lacking else each
+        for each in recipe.metrics
+    ]
     return {
-        "headline": recipe.headline,
+        "headline": headline,
         "pulse": recipe.pulse.key if recipe.pulse else "",
         "stats": [metric.key for metric in recipe.top if metric.key != recipe.headline],
-        "metrics": [_metric(each) for each in recipe.metrics],
+        "metrics": [_metric(each) for each in shown],
         "histograms": [_metric(each) for each in recipe.histograms],
         "traces": [asdict(each) for each in recipe.traces],
         "groups": _groups(),

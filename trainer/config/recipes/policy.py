@@ -1,7 +1,7 @@
 """Recipe `policy`: reinforcement learning from rubrics and verifiers."""
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from ..errors import FieldProblem
 from ..fields import Section, knob
@@ -130,6 +130,18 @@ class PolicyConfig(OnPolicyConfig):
     def needs(self, declared: tuple[DataNeed, ...]) -> tuple[DataNeed, ...]:
         """If the reward needs no rubric, any prompt can be used. The needs of a scaffold are checked on their own."""
         return declared if rewards.needs_rubric(self.rewards, False) else (DataNeed("examples", "prompts"),)
+
+    def agreeing(self) -> dict[str, Any]:
+        """A scaffold shows a part of the rubric. A reward that needs no rubric is for data without rubrics."""
+        idle = self.scaffold is not None and not rewards.needs_rubric(self.rewards, False)
+        return {"scaffold": None} if idle else {}
+
+    def unmeasured(self, counts: Mapping[str, Mapping[str, int]]) -> frozenset[str]:
+        """Rubric scores, if no held-out prompt has a rubric that a part of the reward or verifiers alone can score."""
+        held_out = counts.get("heldout", {})
+        scored = "rubrics" if any(part.needs_rubric for part in self.rewards) else "verified"
+        keys = (metric.key for metric in policy_metrics.RUBRIC_SCORE)
+        return frozenset() if held_out.get(scored) else frozenset(keys)
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
         yield from super().data_problems(counts)

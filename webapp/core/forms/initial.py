@@ -1,6 +1,9 @@
 """A raw config that a link to a form fills in."""
 
+from collections.abc import Mapping
 from typing import Any
+
+MAX_PATH, MAX_GIVEN = 100, 200  # characters of what a link fills in
 
 
 def set_at_path(raw: dict[str, Any], path: list[str], text: Any) -> None:
@@ -21,3 +24,21 @@ def set_at_path(raw: dict[str, Any], path: list[str], text: Any) -> None:
             node = node[0]
         else:
             return
+
+
+def fill_in(raw: dict[str, Any], given: Mapping[str, str]) -> None:
+    """Sets texts at dotted paths of a raw config; what the config lacks is left out. No text at a section switches it off."""
+    for path, text in given.items():
+        if len(path) <= MAX_PATH and len(text) <= MAX_GIVEN and "\0" not in text:
+            _of_another_kind(raw, path.split("."), text)
+            if not text and isinstance(raw.get(path), dict):
+                raw[path] = None
+            else:
+                set_at_path(raw, path.split("."), text)
+
+
+def _of_another_kind(raw: dict[str, Any], path: list[str], kind: str) -> None:
+    """Empties the first item of a list if its kind is about to change, because another kind has other fields."""
+    items = raw.get(path[0])
+    if path[1:] == ["0", "kind"] and isinstance(items, list) and items and isinstance(items[0], dict):
+        items[0] = {} if items[0].get("kind") != kind else items[0]

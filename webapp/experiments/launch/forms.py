@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from uuid import uuid4
 
 from django.utils import timezone
+from pydantic import ValidationError
 
 from trainer.config import RECIPES, ConfigInvalid, Recipe, RecipeConfig, presets, resolve, upgrade_stored
 from trainer.config.presets import Preset
@@ -17,7 +18,7 @@ from trainer.config.sections.phases import Line
 from trainer.contracts.plurals import with_noun
 from webapp.accounts.models import Membership
 from webapp.core.forms.formtree import FormGroup, Tree
-from webapp.core.forms.initial import set_at_path
+from webapp.core.forms.initial import fill_in
 from webapp.core.forms.model_schemas import schema_of
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.requests import idempotency
@@ -37,7 +38,6 @@ from . import services as launch_services
 from .typed_limits import LABELS, TypedLimits
 
 MAX_CHOICES = 200
-MAX_PATH, MAX_GIVEN = 100, 200  # characters of what a link fills in
 MAX_JSON = 200_000
 MAX_UNDO = 20_000
 EXPRESSION = "reward_expression"
@@ -69,21 +69,37 @@ class RunForm:
     draft: ClassVar[Run | None] = None  # the draft that it edits
 
     @classmethod
-    def blank(cls, membership: Membership, recipe: str = "policy", dataset: str = "") -> "RunForm":
-        """The form with the defaults, and with the version that `dataset` names, or one on which the recipe can train."""
+    def blank(
+        cls, membership: Membership, recipe: str = "policy", dataset: str = "", given: Mapping[str, str] | None = None
+    ) -> "RunForm":
+        """The form with the defaults, with what a link has `given` (see `fill`), and with the version that `dataset` names, or one on which
+        such a run can train. Defaults that contradict what was given are changed."""
         form = cls(membership, recipe=recipe if recipe in RECIPES else "policy")
         form.limits = TypedLimits(form.recipe)
         form.raw = form.tree.defaults()
-        models = form.model_choices
+        models, given = form.model_choices, given or {}
+        if models and form.raw["model"]["name"] not in models:
+            form.raw["model"] = {**form.raw["model"], "name": models[0]}
+        config = form._agreed(given) if given else None
         found = choices.named_version(membership.workspace_id, dataset) or choices.fitting_version(
-            membership.workspace_id, RECIPES[form.recipe]
+            membership.workspace_id, RECIPES[form.recipe], config
         )
         form.dataset = f"{found.dataset_id}:{found.number}" if found else ""
         if found and (counts := training_counts.known(found)):
             form.raw = launch_services.merged(form.raw, RECIPES[form.recipe].schema.suited(counts))
-        if models and form.raw["model"]["name"] not in models:
-            form.raw["model"] = {**form.raw["model"], "name": models[0]}
+            form.fill(given)
         return form
+
+    def _agreed(self, given: Mapping[str, str]) -> RecipeConfig | None:
+        """Fills in what was given, and changes defaults that contradict it. Returns the config; None if it cannot be read."""
+        try:
+            self.fill(given)
+            read = self._recipe.schema.model_validate
+            self.raw = launch_services.merged(self.raw, read(self.raw).agreeing())
+            self.fill(given)
+            return read(self.raw)
+        except ValidationError:
+            return None
 
     @classmethod
     def of_run(cls, membership: Membership, run: Run, start_step: int = 0) -> "RunForm":
@@ -277,21 +293,8 @@ class RunForm:
         return promotion.named(self.membership.workspace_id, self._config.model.name) if self._config else None
 
     def fill(self, given: Mapping[str, str]) -> None:
-        """Texts for dotted paths of the config, as a link to the form gives them; what the config lacks is left out. No text at a
-        section switches it off."""
-        for path, text in given.items():
-            if len(path) <= MAX_PATH and len(text) <= MAX_GIVEN and "\0" not in text:
-                self._of_another_kind(path.split("."), text)
-                if not text and isinstance(self.raw.get(path), dict):
-                    self.raw[path] = None
-                else:
-                    set_at_path(self.raw, path.split("."), text)
-
-    def _of_another_kind(self, path: list[str], kind: str) -> None:
-        """Empties the first item of a list if its kind is about to change, because another kind has other fields."""
-        items = self.raw.get(path[0])
-        if path[1:] == ["0", "kind"] and isinstance(items, list) and items and isinstance(items[0], dict):
-            items[0] = {} if items[0].get("kind") != kind else items[0]
+        """Texts for dotted paths of the config, as a link to the form gives them; see `fill_in`."""
+        fill_in(self.raw, given)
 
     def check(self) -> bool:
         """Fills `problems`; True if a run could be launched as it stands."""

@@ -29,9 +29,9 @@ def run_new(request: HttpRequest) -> HttpResponseBase:
     dataset = request.GET.get("dataset", "")[:120].replace("\0", "")
     if request.GET.get("recipe") not in RECIPES:
         return gallery_page(request, dataset)
-    form = RunForm.blank(membership, request.GET["recipe"], dataset)
+    given = {path[3:]: str(value) for path, value in request.GET.items() if path.startswith("at.")}
+    form = RunForm.blank(membership, request.GET["recipe"], dataset, given)
     form.experiment = request.GET.get("experiment", "")[:120]
-    form.fill({path[3:]: str(value) for path, value in request.GET.items() if path.startswith("at.")})
     if dataset:  # a person who comes with data reads at once if the recipe cannot learn from it
         form.check()
         form.problems = {path: told for path, told in form.problems.items() if path == "dataset"}

@@ -2,7 +2,7 @@
 
 from django.db.models import QuerySet
 
-from trainer.config import Recipe
+from trainer.config import Recipe, RecipeConfig
 from webapp.core.requests.numbers import whole_number
 from webapp.datasets import queries
 from webapp.datasets.models import DatasetVersion
@@ -37,24 +37,25 @@ def newest_version(workspace_id: int) -> DatasetVersion | None:
     return rows.order_by("-dataset_id", "-number").first()
 
 
-def fitting_version(workspace_id: int, recipe: Recipe) -> DatasetVersion | None:
-    """The newest version of the newest dataset that the recipe can train on: with its defaults, else with some
-    other config. The newest version of the newest dataset if no version is known to fit.
+def fitting_version(workspace_id: int, recipe: Recipe, config: RecipeConfig | None = None) -> DatasetVersion | None:
+    """The newest version of the newest dataset that the recipe can train on: with this config (without one, with its
+    defaults), else with some other config, else without an evaluation. The newest version of the newest dataset if no
+    version is known to fit.
 
     Large versions that are not counted yet are skipped.
     """
     newest = queries.offered_versions(workspace_id)
     rows = list(newest.order_by("-dataset_id", "-number").distinct("dataset_id")[:MOST_TRIED])
-    budget, second = training_counts.AT_ONCE, None
-    plain = recipe.schema.model_validate({})
+    budget, second, third = training_counts.AT_ONCE, None, None
+    plain = config or recipe.schema.model_validate({})
     for row in rows:
         if training_counts.stored_counts(row) is None:
             budget -= row.counts.get("examples", 0)
             if budget < 0:
                 continue
         counts = training_counts.count_now(row)
-        if (found := fit(recipe, counts)).ok and found.held_out:
-            if not any(plain.data_problems(counts)):
+        if (found := fit(recipe, counts, config)).ok:
+            if found.held_out and not any(plain.data_problems(counts)):
                 return row
-            second = second or row
-    return second or (rows[0] if rows else None)
+            second, third = second or (row if found.held_out else None), third or row
+    return second or third or (rows[0] if rows else None)

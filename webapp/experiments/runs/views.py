@@ -119,7 +119,7 @@ def _context(membership: Membership, run: Run, tab: str, tabs: tuple[str, ...]) 
         "swept": SweepRun.objects.select_related("trial__sweep").filter(run=run).first(),
         "stats": pages.stats(run),
         "has_siblings": pages.has_siblings(run),
-        "recipe_metrics": recipe_metrics.metrics(run.recipe),
+        "recipe_metrics": recipe_metrics.metrics(run.recipe, recipe_metrics.unmeasured(run)),
         "samples": recipe_metrics.samples_title(run.recipe),
         "viewer": recipe_metrics.samples(run.recipe),
         "people": human_grades.agreement(run),

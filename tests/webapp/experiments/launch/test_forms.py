@@ -11,7 +11,9 @@ from webapp.core.problems import Conflict
 from webapp.experiments.launch.forms import RunForm
 from webapp.experiments.models import Run
 from webapp.experiments.runs.pages import config_rows
+from webapp.inference.models import RegisteredModel
 from webapp.inference.registry import services as models
+from webapp.inference.registry import uses
 
 from ..conftest import Trainer, make_version
 
@@ -54,6 +56,20 @@ def test_a_new_form_proposes_data_that_the_recipe_can_use(team):
     make_version(team.owner, "Judged prompts", verifier=None)
     assert RunForm.blank(team.researcher).dataset == f"{scored.dataset_id}:1"
     assert RunForm.blank(team.researcher, dataset="Answers").dataset != f"{scored.dataset_id}:1", "asked for by name"
+
+
+def test_a_reward_model_as_the_reward_brings_data_that_fit_and_no_scaffold(team, as_researcher, model):
+    scores = RegisteredModel.objects.create(
+        workspace=team.workspace, name="rm", source="local", path="/models/rm", head="scalar"
+    )
+    questions = make_version(team.owner, "Questions", rubrics=False)
+    make_version(team.owner, "Only to train on", rubrics=False, heldout=0)
+    (url,) = [use.url for use in uses.uses_of(scores) if "recipe=policy&" in use.url]
+    form = as_researcher.get(url).context["form"]
+    assert (form.dataset, form.raw["scaffold"]) == (f"{questions.dataset_id}:1", None)
+    assert form.check(), form.problems
+    asked_for = as_researcher.get(f"{url}&at.scaffold.alpha=100").context["form"]
+    assert asked_for.raw["scaffold"]["alpha"] == "100"
 
 
 def test_every_default_of_the_schema_is_shown(tree):

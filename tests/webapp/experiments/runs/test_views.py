@@ -8,9 +8,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.e2e.seed import seed_run
-from tests.webapp.experiments.conftest import keep_checkpoint, make_version
+from tests.webapp.experiments.conftest import keep_checkpoint, make_version, run_launcher
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import LogLine, Point, Run
+from webapp.inference.models import RegisteredModel
 
 TABS = ("", "/rollouts", "/log", "/config", "/lineage", "/history")
 
@@ -203,3 +204,19 @@ def test_the_new_run_form_takes_the_dataset_that_one_came_from(team, page, versi
     for named in ("demo", f"{version.dataset_id}:1"):
         assert proposed(dataset=named) == f"{version.dataset_id}:1"
     assert proposed(dataset="gone") == proposed(dataset="9:0") == f"{newest.dataset_id}:1"
+
+
+@pytest.mark.parametrize("rubrics", [True, False])
+def test_a_run_shows_the_result_that_it_will_measure(team, as_researcher, model, rubrics):
+    """A run with a reward model, on prompts without rubrics, began with an empty chart of rubric scores, which stayed empty."""
+    RegisteredModel.objects.create(workspace=team.workspace, name="rm", source="hub", path="o/rm", head="scalar")
+    reward = {"kind": "reward_model", "name": "rm", "model": "rm"}
+    config = {"steps": 4, "scaffold": None, "rewards": [{"kind": "rubric", "name": "rubric"} if rubrics else reward]}
+    run = run_launcher(team, make_version(team.owner, "Prompts", rubrics=rubrics))(config=config)
+    page = as_researcher.get(f"/runs/{run.id}")
+    key, title = ("eval/rubric_score", "Held-out rubric score") if rubrics else ("eval/reward", "Held-out reward")
+    shown = page.context["recipe_metrics"]
+    outcome = [each["key"] for each in shown["metrics"] if each["group"] == "outcome" and not each["optional"]]
+    assert shown["headline"] == outcome[0] == key
+    assert f'data-bind="result-title">{title}</span>' in page.content.decode()
+    assert page.context["data"]["result"]["title"] == title  # the script of the page shows this one
