@@ -52,9 +52,20 @@ def fill(workspace_id: int, drawn: FormGroup, recipe: Recipe) -> FormGroup:
                     known[key] = tuple(read())
                 each.options = known[key]
                 each.empty = EMPTY.get(key[0], "")
+                _without_default(each)
                 each.nothing = None if each.options else NOTHING.get(_what(key))
     _licences(workspace_id, drawn)
     return drawn
+
+
+def _without_default(field: Input) -> None:
+    """If the default is a row that is not offered, this workspace may never have had it: nobody has chosen or changed it."""
+    if not field.default or field.default in dict(field.options):
+        return
+    if field.value == field.default:
+        field.value = ""
+    if field.was == field.default:
+        field.changed = False
 
 
 def _licences(workspace_id: int, drawn: FormGroup) -> None:

@@ -110,6 +110,18 @@ def test_what_is_named_and_gone_stays_and_is_refused_at_its_field(as_researcher,
     assert "Grader v7 (not offered here)" in shown and "no judge version is called" in shown
 
 
+@pytest.mark.parametrize("registered", [True, False])
+def test_a_model_that_was_never_registered_is_named_nowhere(as_researcher, team, version, registered):
+    """The default of the config is the model of the demo. The form said "was smollm2-135m-instruct" where there was no demo."""
+    if registered:
+        RegisteredModel.objects.create(workspace=team.workspace, name="ours", source="hub", path="o/m")
+    shown = as_researcher.get("/runs/new?recipe=policy").content.decode()
+    field = shown.partition('id="f-model-name"')[0].rpartition('<div class="field')[2]
+    field += shown.partition('id="f-model-name"')[2].partition('id="f-model-name-note"')[0]
+    assert "smollm2" not in field and "is-changed" not in field
+    assert ('value="ours" selected' in field) == registered
+
+
 def test_a_long_list_is_searched_by_name(as_researcher, team, version, model):
     RegisteredModel.objects.bulk_create(
         RegisteredModel(workspace=team.workspace, name=f"m{i}", source="local", path="/m") for i in range(30)
