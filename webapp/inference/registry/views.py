@@ -1,7 +1,10 @@
 """Pages of the model registry."""
 
 import json
+import shlex
+from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
@@ -9,7 +12,7 @@ from django.urls import path, reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from webapp.accounts.access import member, require
-from webapp.accounts.models import Role
+from webapp.accounts.models import Membership, Role
 from webapp.core.auditing import audit
 from webapp.core.database.paging import page
 from webapp.core.pages import confirmation
@@ -24,6 +27,9 @@ from ..trials.services import try_again
 from . import facts, services, uses
 from .forms import ModelAboutForm, ModelForm
 from .queries import lineage
+
+SMALL_MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"
+"""The name on the hub of the model that comes with the packages of the trainer."""
 
 
 @member(Role.REVIEWER)
@@ -54,7 +60,20 @@ def model_new(request: HttpRequest) -> HttpResponseBase:
         else:
             messages.success(request, f"{model.name} is registered; its page lists its uses.")
             return redirect("model", model.pk)
-    return render(request, "models/model_new.html", {"form": form}, status=422 if form.is_bound else 200)
+    context = {"form": form, **_where_from(membership)}
+    return render(request, "models/model_new.html", context, status=422 if form.is_bound else 200)
+
+
+def _where_from(membership: Membership) -> dict[str, Any]:
+    """The folder for models with commands that fill it, and whether the workspace has no model yet."""
+    root = settings.MODEL_ROOTS[0]
+    folder = shlex.quote(str(root / SMALL_MODEL.rpartition("/")[2].lower()))
+    return {
+        "root": root,
+        "fetch": f".venv/bin/hf download {SMALL_MODEL} --local-dir {folder}",
+        "unpack": f".venv/bin/python -m trainer models prepare --dir {folder}",
+        "first": not queries.usable(membership.workspace_id).exists(),
+    }
 
 
 @member(Role.REVIEWER)

@@ -1,8 +1,10 @@
+import html
 import json
 import re
 
 import pytest
 
+from tests.pages import page_html
 from webapp.inference.folders import tokenizers
 from webapp.inference.models import RegisteredModel
 
@@ -88,3 +90,16 @@ def test_an_unused_model_is_taken_off_the_list(api, team):
 def test_models_of_others_are_not_there(as_outsider, api):
     made = api.post("/models", {"name": "hub", "source": "hub", "path": "owner/name"}).json()
     assert as_outsider.get(f"/models/{made['id']}").status_code == 404
+
+
+def test_the_form_says_how_one_gets_a_model(team, as_researcher, settings, tmp_path):
+    """An installation without the demo has no model, and the form asked for the directory of one."""
+    settings.MODEL_ROOTS = (tmp_path / "our models",)
+    page = page_html(as_researcher.get("/models/new"))
+    assert re.search(r"<details[^>]* open>\s*<summary>Ways to get a model", page)
+    place = f"'{tmp_path}/our models/smollm2-135m-instruct'"
+    assert f"hf download HuggingFaceTB/SmolLM2-135M-Instruct --local-dir {place}" in html.unescape(page)
+    assert f"-m trainer models prepare --dir {place}" in html.unescape(page)
+    RegisteredModel.objects.create(workspace=team.workspace, name="m", source="hub", path="a/b")
+    folded = page_html(as_researcher.get("/models/new"))
+    assert "Ways to get a model" in folded and not re.search(r"<details[^>]* open>\s*<summary>Ways", folded)
