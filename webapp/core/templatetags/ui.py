@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import datetime
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -39,6 +40,7 @@ def query(**parameters: object) -> str:
 
 
 # The rail, from top to bottom: path, words, icon. Annotators see only those marked for everybody.
+SMALLEST_WRITTEN = 1e-6  # a smaller number is shown as a power
 EVERYBODY = "annotator"
 NAVIGATION = (
     {"path": "/", "label": "Home", "icon": "house", "role": EVERYBODY},
@@ -155,12 +157,16 @@ def when(moment: datetime | None, exact: object) -> SafeString:
 
 @register.filter
 def figure(value: float | int | None, digits: int = 3) -> str:
-    """A number for a table: thousands separated, `digits` significant decimals; a dash if it is missing."""
+    """A number for a table: thousands separated, `digits` decimals, or two significant digits if it is smaller than these show; as a
+    power only below a millionth; a dash if it is missing."""
     if value is None:
         return "–"
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:,.{digits}f}" if abs(value) >= 10**-digits or value == 0 else f"{value:.1e}"
+    if abs(value) >= 10**-digits or value == 0:
+        return f"{value:,.{digits}f}"
+    short = f"{value:.1e}"
+    return f"{Decimal(short):f}" if abs(value) >= SMALLEST_WRITTEN else short
 
 
 @register.filter
