@@ -102,12 +102,13 @@ def guess(head: FileHead, row: Row | None = None) -> Mapping:
     of_head, of_row = _by_name(head.rows), _by_name((row or {},))
     columns = of_head | of_row
     unfit = _unfit(columns.keys())
-    which = next((columns[name] for name in SYNONYMS[WHICH] if name in columns), "")
-    if WHICH not in unfit and not may_say_which(row.get(which) for row in head.rows):
+    told = [name for name in SYNONYMS[WHICH] if may_say_which(each.get(of_head.get(name, "")) for each in head.rows)]
+    known = {**SYNONYMS, WHICH: tuple(told)}
+    if WHICH not in unfit and "chosen" in columns and columns.keys().isdisjoint(told):
         # so that rows with a `chosen` that names no response are refused: otherwise nothing would read it
-        unfit = unfit - {"chosen"} | {WHICH}
+        unfit, known["chosen"] = unfit - {"chosen"}, ("chosen",)
     found: Mapping = {}
-    for field, names in SYNONYMS.items():
+    for field, names in known.items():
         if field not in unfit:
             free = [name for name in names if name in columns and columns[name] not in found.values()]
             first = next((name for name in free if name in of_head), "")

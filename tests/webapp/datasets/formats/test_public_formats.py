@@ -517,6 +517,17 @@ def test_a_column_of_scores_or_of_places_from_zero_is_not_taken_for_the_better_r
     assert table.guess(FileHead("", rows)) == {"prompt": "prompt", "response_a": first, "response_b": second}
 
 
+@pytest.mark.parametrize("beside", [{}, {"preference": 0.3}, {"preferred": 0.3}])
+def test_the_first_column_that_may_name_the_better_response_is_taken(beside):
+    """A score beside the column that names the better response, or a column of other numbers alone, refuses no file."""
+    named = table.guess(FileHead("", (LETTERS | beside | {"winner": "response_b"},)))
+    assert named == PAIR | {"preference": "winner"}
+    row = LETTERS | beside | {"winner": 0}
+    assert table.guess(FileHead("", (row,))) == PAIR
+    made = Example.model_validate(table.convert(row, {}))
+    assert not made.preferences and made.meta == beside | {"winner": 0}
+
+
 def test_a_label_is_not_taken_for_the_better_response():
     assert table.guess(FileHead("", (LETTERS | {"label": "politics"},))) == PAIR
 
