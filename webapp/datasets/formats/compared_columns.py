@@ -10,16 +10,16 @@ from .fields import CHOSEN_STRENGTH
 
 FIRST, SECOND = "response_a", "response_b"
 WHICH = "preference"
+# the ways to name a response by its letter
+LETTERS = {f"{before}{letter}": letter for before in ("", "response_", "model_") for letter in "ab"}
 WORDS = {
-    **dict.fromkeys(("a", "first", "left"), FIRST),
-    **dict.fromkeys(("b", "second", "right"), SECOND),
+    **dict.fromkeys(("first", "left"), FIRST),
+    **dict.fromkeys(("second", "right"), SECOND),
     **dict.fromkeys(("tie", "same", "equal", "draw"), "tie"),
     **dict.fromkeys(("neither", "both bad", "both_bad", "bothbad", "tie (bothbad)"), "both_bad"),
 }
-NUMBERS = {
-    "1": FIRST,
-    "2": SECOND,
-}  # of columns that are numbered so; elsewhere a 1 may be the second, counted from 0, or a strength
+# of columns that are numbered so; elsewhere a 1 may be the second, counted from 0, or a strength
+NUMBERS = {1.0: FIRST, 2.0: SECOND}
 JUDGED: dict[str, dict[str, Any]] = {
     FIRST: {"strength": CHOSEN_STRENGTH},
     SECOND: {"strength": -CHOSEN_STRENGTH},
@@ -49,26 +49,38 @@ def compared(cells: Row, columns: Mapping) -> Row:
 
 def may_say_which(values: Iterable[Any]) -> bool:
     """Whether a column with these values may name the better response: a number other than 1 and 2 is a score, a strength, or a place that
-    is counted from 0."""
-    return all(_number(value) in (None, 1, 2) for value in values)
+    is counted from 0. True and false are no names."""
+    return all(_number(value) in (None, *NUMBERS) and not isinstance(value, bool) for value in values)
 
 
 def _number(value: Any) -> float | None:
     try:
-        return float(value)
+        return None if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         return None
 
 
 def _better(value: Any, columns: Mapping) -> str:
-    """The side that the value names by its letter, its column, its model (`model_a`) or its number, or that neither is better."""
-    said = f"{value:g}" if isinstance(value, float) else str(value).strip().lower()
-    for side in (FIRST, SECOND):
-        if said in (side, side.replace("response", "model"), columns[side].lower()):
-            return side
+    """The side that the value names by its column, its letter, its model (`model_a`) or its number, or that neither is better."""
+    said = str(value).strip().lower()
+    named = [side for side in (FIRST, SECOND) if said == columns[side].lower()]
+    if len(named) > 1:
+        raise BadRow(columns[WHICH], f"must say which response is better, and {value!r} names the columns of both")
+    if named:
+        return named[0]
+    if said in LETTERS:
+        return _lettered(columns)[LETTERS[said]]
     numbered = columns[FIRST].endswith("1") and columns[SECOND].endswith("2")
-    words = WORDS | NUMBERS if numbered else WORDS
-    if said not in words:
+    if numbered and (side := NUMBERS.get(_number(value) or 0)):
+        return side
+    if said not in WORDS:
         known = "a or b, 1 or 2, or tie" if numbered else "a or b, or tie"
         raise BadRow(columns[WHICH], f"must say which response is better: {known}; found {value!r}")
-    return words[said]
+    return WORDS[said]
+
+
+def _lettered(columns: Mapping) -> Mapping:
+    """Letter -> side. If a person has mapped the columns the other way round, a letter still names the column that ends with it."""
+    first, second = (columns[side].lower() for side in (FIRST, SECOND))
+    crossed = first[:-1] == second[:-1] and first[-1:] + second[-1:] == "ba"
+    return {"a": SECOND, "b": FIRST} if crossed else {"a": FIRST, "b": SECOND}

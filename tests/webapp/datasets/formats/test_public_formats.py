@@ -439,7 +439,10 @@ def test_a_tables_response_without_a_text_is_refused_with_what_is_expected():
     ("said", "judged"),
     [
         (1, {"strength": -2}),
-        ("2.", None),
+        ("2.0", {"strength": 2}),
+        ("1.0", {"strength": -2}),
+        ("3", None),
+        (True, None),
         (2.0, {"strength": 2}),
         ("model_b", {"strength": 2}),
         ("Answer_1", {"strength": -2}),
@@ -559,6 +562,25 @@ def test_a_mapped_column_that_nothing_would_read_is_refused_at_its_field(mapping
     with pytest.raises(BadRow) as refused:
         table.convert(LETTERS | {"other": "a"}, mapping)
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize("first", ["response_b", "answer_B"])
+@pytest.mark.parametrize("said", ["column", "a", "model_a"])
+def test_columns_that_are_mapped_the_other_way_round_keep_their_names(first, said):
+    second = first[:-1] + {"b": "a", "B": "A"}[first[-1]]
+    crossed = {"prompt": "prompt", "response_a": first, "response_b": second, "preference": "winner"}
+    row = {"prompt": "Which?", second: "File's a.", first: "File's b.", "winner": second if said == "column" else said}
+    made = table.convert(row, crossed)
+    assert made["responses"][1]["text"] == "File's a." and made["preferences"][0]["strength"] == 2
+    other = row["winner"][:-1] + {"a": "b", "A": "B"}[row["winner"][-1]]
+    assert table.convert(row | {"winner": other}, crossed)["preferences"][0]["strength"] == -2
+
+
+def test_a_name_that_fits_both_columns_is_refused():
+    row = {"prompt": "Which?", "Answer": "First.", "answer": "Second.", "winner": "answer"}
+    mapping = {"prompt": "prompt", "response_a": "Answer", "response_b": "answer", "preference": "winner"}
+    with pytest.raises(BadRow, match="names the columns of both"):
+        table.convert(row, mapping)
 
 
 def test_two_equal_responses_of_which_one_is_better_are_refused():
