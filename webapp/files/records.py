@@ -10,12 +10,13 @@ LONGEST_REASON = 1_000  # characters
 @dataclass(frozen=True)
 class RowProblem:
     """The reason why one line is refused. `field` is a dotted path, empty when the whole line is at fault; `file` is only named if there
-    are several."""
+    are several. `doubts_all`: other lines may have been misread for the same reason, so an import keeps none."""
 
     line: int
     field: str
     reason: str
     file: str = ""
+    doubts_all: bool = False
 
     def short(self) -> "RowProblem":
         """The problem with its quotation of the row cut: a reason is read by people."""
@@ -32,11 +33,12 @@ def _cut(text: str) -> str:
 
 
 class BadRow(ValueError):
-    """Raised by a converter: the row cannot become an example because of `field`."""
+    """Raised by a converter: the row cannot become an example because of `field`. `doubts_all`: see RowProblem."""
 
-    def __init__(self, field: str, reason: str) -> None:
+    def __init__(self, field: str, reason: str, *, doubts_all: bool = False) -> None:
         self.field = field
         self.reason = reason
+        self.doubts_all = doubts_all
         super().__init__(f"{field}: {reason}")
 
 

@@ -71,12 +71,23 @@ def _better(value: Any, columns: Mapping) -> str:
     if said in LETTERS:
         return _lettered(columns)[LETTERS[said]]
     numbered = columns[FIRST].endswith("1") and columns[SECOND].endswith("2")
-    if numbered and (side := NUMBERS.get(_number(value) or 0)):
-        return side
+    number = _number(value) if numbered else None
+    if number is not None:
+        return _numbered(number, columns)
     if said not in WORDS:
         known = "a or b, 1 or 2, or tie" if numbered else "a or b, or tie"
         raise BadRow(columns[WHICH], f"must say which response is better: {known}; found {value!r}")
     return WORDS[said]
+
+
+def _numbered(number: float, columns: Mapping) -> str:
+    if number not in NUMBERS:
+        reason = f"must say which response is better: a or b, 1 or 2, or tie; found {number:g}"
+        doubt = (
+            "A 1 of this column may be a place that is counted from 0, or a score, so no row of the file is imported"
+        )
+        raise BadRow(columns[WHICH], f"{reason}. {doubt}. Write a or b, or map no column to {WHICH}", doubts_all=True)
+    return NUMBERS[number]
 
 
 def _lettered(columns: Mapping) -> Mapping:

@@ -27,7 +27,7 @@ def example(label: str, convert: Convert, line: int, row: Row, mapping: Mapping)
         if found.rubric:
             _check_verifiers(found.rubric)
     except BadRow as bad:
-        return RowProblem(line, bad.field, bad.reason)
+        return RowProblem(line, bad.field, bad.reason, doubts_all=bad.doubts_all)
     except ValidationError as error:
         return _first(line, error)
     except (TypeError, ValueError, AttributeError, KeyError, IndexError, RecursionError) as error:

@@ -284,8 +284,12 @@ def _take(job: ImportJob, taken: ImportCheckpoint, batches: Pieces, names: tuple
 
 def _take_batch(job: ImportJob, ready: LoadBatch, names: tuple[str, ...], loader: Loader) -> None:
     several = len(names) > 1
-    for problem in ready.problems:
-        _refuse(job, problem if problem.file or not several else replace(problem, file=ready.place.name))
+    for found in ready.problems:
+        problem = found if found.file or not several else replace(found, file=ready.place.name)
+        _refuse(job, problem)
+        if problem.doubts_all and job.keep_good:
+            where = f"Line {problem.line}" + (f" of {problem.file}" if problem.file else "")
+            raise _Refused(f"{where}, {problem.field}: {problem.short().reason}.")
     loader.storing = job.keep_good or not job.rejected_count
     for each in loader.take(ready):
         if each.same:

@@ -86,6 +86,24 @@ def test_a_column_that_stands_beside_another_one_does_not_replace_it(import_rows
     assert stored()["One?"]["meta"] == {"output": "log"} and "responses" not in stored()["One?"]
 
 
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("other", [0, "0", -1, 0.3])
+def test_a_late_number_that_is_neither_1_nor_2_puts_all_rows_in_doubt(import_rows, tmp_path, mapped, other):
+    """The first 20 rows may all have a 1 that is the second response, counted from 0."""
+    pair = {"response_1": "Yes.", "response_2": "No.", "preference": 1}
+    rows = [{"prompt": f"{number}?", **pair} for number in range(25)]
+    rows.append({**rows[0], "prompt": "Late?", "preference": other})
+    mapping = {"prompt": "prompt", "response_a": "response_1", "response_b": "response_2", "preference": "preference"}
+    shown = shown_of(tmp_path, lines(rows))
+    assert "so no row of the file is imported" in shown["problems"][0]["reason"]
+    job = import_rows(rows, format="table", keep_good=True, mapping=mapping if mapped else None)
+    assert job.state == ImportJob.State.FAILED and not Example.objects.exists()
+    assert job.error.startswith("Line 26, preference: must say which response is better") and len(job.rejected) == 1
+    del mapping["preference"]
+    job = import_rows(rows, format="table", keep_good=True, mapping=mapping)
+    assert (job.version.counts["examples"], job.version.counts["preferences"]) == (26, 0)
+
+
 def test_a_late_row_of_a_pair_without_its_second_response_is_refused(import_rows, tmp_path):
     pairs = [{"prompt": f"{number}?", "response_1": "Yes.", "response_2": "No."} for number in range(25)]
     half = {"prompt": "Half?", "response_1": "Only.", "rubric": "Names a number"}
