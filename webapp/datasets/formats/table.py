@@ -74,6 +74,7 @@ PAIRS = (("chosen", "rejected"), (FIRST, SECOND))
 REQUIRED = {"key", "prompt", *PAIRS[0], *PAIRS[1]}
 NAMES = frozenset(name for names in SYNONYMS.values() for name in names)
 REMEMBERED = 100  # kinds of rows, by their columns, whose mapping is kept
+PARSED = {"prompt", "response", "rubric"}  # fields whose text may be JSON, with a list or an object
 ANSWERS = {"task", "example", "rater", "subject", "content", "guidelines"}  # keys of a line that a project exports
 
 
@@ -153,7 +154,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
     for field in REQUIRED & columns.keys():
         if columns[field] not in row:
             raise BadRow(columns[field], "the row has no such column")
-    cells = {field: _cell(row.get(column)) for field, column in columns.items()}
+    cells = {field: _cell(row.get(column), field in PARSED) for field, column in columns.items()}
     prompt = _prompt(cells, columns)
     used = {column for field, column in columns.items() if field != "response" or not _tells_more(cells[field])}
     data: dict[str, Any] = {"prompt": prompt, "meta": remaining_fields(row, used)}
@@ -162,7 +163,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         data["rubric"] = _rubric(cells["rubric"], columns["rubric"])
     for field in ("group", "domain", "source", "reference"):
         if cells.get(field) is not None:
-            data[field] = str(cells[field])
+            data[field] = _said(cells[field])
     if cells.get("split"):
         data["split"] = _split(cells["split"], columns["split"])
     data["key"] = _key(cells, columns, data)
@@ -183,11 +184,11 @@ def _agree(columns: Mapping) -> None:
         )
 
 
-def _cell(value: Any) -> Any:
-    """The value of a cell: an empty cell is missing, and JSON in text is parsed."""
+def _cell(value: Any, parsed: bool) -> Any:
+    """The value of a cell: an empty cell is missing, and JSON in text is parsed if the field may be one."""
     if not isinstance(value, str):
         return value
-    if value[:1] in ("[", "{"):
+    if parsed and value[:1] in ("[", "{"):
         try:
             return json.loads(value)
         except (ValueError, RecursionError):
@@ -195,10 +196,15 @@ def _cell(value: Any) -> Any:
     return value or None
 
 
+def _said(value: Any) -> str:
+    """The value as text; a list or an object is written as JSON."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
+
+
 def _prompt(cells: dict[str, Any], columns: Mapping) -> list[dict[str, str]]:
     prompt = messages(cells["prompt"], columns["prompt"])
     if cells.get("system"):
-        prompt = [{"role": "system", "content": str(cells["system"])}, *prompt]
+        prompt = [{"role": "system", "content": _said(cells["system"])}, *prompt]
     return prompt
 
 
@@ -208,6 +214,7 @@ def _answers(cells: dict[str, Any], columns: Mapping) -> dict[str, Any]:
         lacking = "chosen" if chosen is None else "rejected"
         raise BadRow(columns.get(lacking, lacking), "is missing: a preference needs both sides")
     if chosen is not None:
+        _no_messages(chosen, columns["chosen"])
         return pair(_text(chosen, columns["chosen"]), _text(rejected, columns["rejected"]))
     if FIRST in columns or SECOND in columns:
         return compared(cells, columns)
@@ -239,6 +246,20 @@ def _text(value: Any, column: str) -> str:
     return value
 
 
+def _no_messages(value: Any, column: str) -> None:
+    """Raises BadRow for text that is a conversation as JSON: it would become one response with all its brackets."""
+    found = _cell(value, parsed=True)
+    if (
+        isinstance(found, list)
+        and found
+        and all(isinstance(each, dict) and each.keys() >= {"role", "content"} for each in found)
+    ):
+        raise BadRow(
+            column,
+            "must be the text of one response, found messages as JSON; import the file as JSON Lines with lists of messages",
+        )
+
+
 def _rubric(value: Any, column: str) -> Any:
     """A rubric object, a list of criteria (objects or texts worth 1 point each), or text with one criterion a line."""
     if isinstance(value, str):
@@ -262,7 +283,7 @@ def _key(cells: dict[str, Any], columns: Mapping, data: dict[str, Any]) -> str:
         return content_key(data["prompt"], data.get("responses"))
     if cells["key"] is None:
         raise BadRow(columns["key"], "is empty")
-    return str(cells["key"])
+    return _said(cells["key"])
 
 
 IMPORTER = Importer(

@@ -502,6 +502,24 @@ def test_columns_with_the_better_and_the_worse_response_come_before_two_numbered
         table.convert(row, both)
 
 
+@pytest.mark.parametrize("names", [("response_a", "response_b"), ("chosen", "rejected")])
+def test_responses_of_a_pair_may_be_json_as_text(names):
+    texts = ['{"answer": true}', "[1, 2]"]
+    made = Example.model_validate(table.convert({"prompt": "Which?", **dict(zip(names, texts, strict=True))}, {}))
+    assert [each.text for each in made.responses] == texts
+
+
+def test_a_pair_of_conversations_as_text_is_refused():
+    said = json.dumps([{"role": "assistant", "content": "Yes."}])
+    with pytest.raises(BadRow, match="chosen: must be the text of one response, found messages as JSON"):
+        table.convert({"prompt": "Which?", "chosen": said, "rejected": said.replace("Yes", "No")}, {})
+
+
+def test_a_reference_is_kept_as_it_was_written():
+    for written, kept in (('{"a": true}', '{"a": true}'), ({"ä": [1, True]}, '{"ä": [1, true]}'), (3, "3")):
+        assert table.convert({"prompt": "Which?", "reference": written}, {})["reference"] == kept
+
+
 PAIR = {"prompt": "prompt", "response_a": "response_a", "response_b": "response_b"}
 LETTERS = {"prompt": "Which?", "response_a": "First.", "response_b": "Second."}
 
