@@ -6,6 +6,7 @@ import zipfile
 from dataclasses import replace
 
 import pytest
+from django.utils.html import strip_tags
 
 from tests.pages import page_html
 from webapp.core.problems import Invalid
@@ -183,3 +184,11 @@ def test_the_page_gives_a_mapping_only_if_somebody_chose_a_column(as_researcher)
     }
     page = page_html(send("/datasets/import/preview", **kept | {"map-response": "output"}))
     assert "guessed-" not in page and 'Nothing reads <span class="mono">answer</span>' in page
+
+
+def test_the_page_names_twenty_columns_that_nothing_reads_and_counts_the_others(as_researcher):
+    file = io.BytesIO(lines([{"prompt": "A?", **{f"more{number}": "x" for number in range(32)}}]).encode())
+    file.name = "rows.jsonl"
+    page = strip_tags(page_html(as_researcher.post("/datasets/import/preview", {"file": file, "format": "table"})))
+    told = " ".join(page.partition("Nothing reads")[2].split("Each example")[0].split())
+    assert told == f"{', '.join(f'more{number}' for number in range(20))} and 12 other columns."
