@@ -1,6 +1,6 @@
 """Stores the progress of an import: everything up to here is committed, and a worker that takes the import continues from here."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .inspection import ImportSource
@@ -13,7 +13,7 @@ class ImportCheckpoint:
     `good` of the rows can be imported. `stored` is the number of members of the version that is being filled, and `indexed` is how many of
     them are found by their words. `deaths` is how often the reading process died here. `source` distinguishes the file from another one
     with its name. `latest` is the newest version of the dataset when the import began. `unmet` are columns that the given mapping names and
-    no row had so far; an earlier release did not count them.
+    no row had so far, `unread` those that it does not name, with the number of rows. An earlier release counted neither.
     """
 
     version: int
@@ -27,6 +27,7 @@ class ImportCheckpoint:
     indexed: int = 0
     deaths: int = 0
     unmet: tuple[str, ...] = ()
+    unread: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: dict[str, Any]) -> "ImportCheckpoint | None":

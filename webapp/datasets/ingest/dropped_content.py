@@ -1,5 +1,6 @@
 """Counts the content of another tool's files that examples cannot hold (`unsaid` in the API), over the version that the import made."""
 
+from collections import Counter
 from typing import Any
 
 from django.db import connection
@@ -7,8 +8,10 @@ from django.db import connection
 from ..formats.fields import UNSAID
 from ..formats.importers import REGISTRY
 from ..models import DatasetVersion
+from .checkpoint import ImportCheckpoint
 from .inspection import KINDS, ImportSource
 
+LONGEST = 200  # characters of a column's name that are told
 NAMED = 20  # files without examples in an archive that are named
 COUNTED = """
 SELECT reason, count(*)
@@ -32,3 +35,17 @@ def counts(version: DatasetVersion, given: ImportSource) -> dict[str, int]:
     unread = given.unread
     named = {f"{name}: a file without examples": 1 for name in unread[:NAMED]}
     return found | named | ({"other files without examples": len(unread) - NAMED} if len(unread) > NAMED else {})
+
+
+def add_columns(unread: Counter[str], more: Counter[str]) -> None:
+    """Adds rows of columns that the mapping does not name, of the first kinds alone."""
+    for name, rows in more.items():
+        told = (name if name.isprintable() else ascii(name))[:LONGEST]
+        if told in unread or len(unread) < KINDS:
+            unread[told] += rows
+
+
+def of_columns(taken: ImportCheckpoint | None) -> dict[str, int]:
+    """Reason -> rows, for the columns of a plain table that the given mapping does not name."""
+    unread = Counter(taken.unread if taken else {}).most_common()
+    return {f"the column {name}: no field comes from it, so it is only in meta": rows for name, rows in unread}

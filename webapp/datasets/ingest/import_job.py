@@ -5,6 +5,7 @@ refused import removes what it stored.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import replace
@@ -264,7 +265,7 @@ def _message(job: ImportJob) -> dict[str, object]:
 
 def _take(job: ImportJob, taken: ImportCheckpoint, batches: Pieces, names: tuple[str, ...], loader: Loader) -> None:
     """Stores every batch in its own transaction, together with how far the import is then."""
-    due, unmet = jobs.Throttle(jobs.TELL_EVERY_S), set(taken.unmet)
+    due, unmet, unread = jobs.Throttle(jobs.TELL_EVERY_S), set(taken.unmet), Counter(taken.unread)
     for ready in batches:
         with transaction.atomic():
             refused = job.rejected_count
@@ -273,9 +274,10 @@ def _take(job: ImportJob, taken: ImportCheckpoint, batches: Pieces, names: tuple
             job.rows_done += place.count
             job.bytes_done = min(place.bytes_done, job.bytes_total)
             unmet &= ready.unmet
+            dropped_content.add_columns(unread, ready.unread)
             at = replace(taken, file=place.file, rows=place.read, bytes_before=place.bytes_before, deaths=0)
-            at = replace(at, good=loader.good, stored=loader.stored, indexed=loader.indexed, unmet=tuple(sorted(unmet)))
-            job.taken = at.as_json()
+            at = replace(at, good=loader.good, stored=loader.stored, indexed=loader.indexed)
+            job.taken = replace(at, unmet=tuple(sorted(unmet)), unread=dict(unread)).as_json()
             IMPORT.save(job, *PROGRESS, *(["rejected"] if job.rejected_count > refused else []))
         if due():
             broadcast.send_now(_group(job), _message(job))
@@ -367,7 +369,7 @@ def _finish(job: ImportJob, version: DatasetVersion, given: ImportSource, *, unc
     if job.format in TRACES:
         job.counts |= {f"{NOT_IMPORTED}{name}": count for name, count in queries.not_imported(version).items()}
     job.overlaps = leaks.of_version(version).json()
-    job.unsaid = dropped_content.counts(version, given)
+    job.unsaid = dropped_content.counts(version, given) | dropped_content.of_columns(ImportCheckpoint.of(job.taken))
     near_leaks.ask(near_leaks.VersionPair(version, version))
     IMPORT.save(job, *OUTCOME, state=ImportJob.State.FINISHED, taken={}, finished_at=timezone.now())
     audit.record(job.workspace, job.created_by, "import.finished", version, unchanged=unchanged)

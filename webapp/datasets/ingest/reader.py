@@ -4,7 +4,7 @@ It needs neither Django nor a connection, so that it can be a separate process (
 batches.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -80,7 +80,8 @@ class RowBatch:
 class LoadBatch:
     """A batch for the loader. For its good rows it has lines, grounds of their sides, keys and digests; the cells of COLUMNS and of NARROW
     in the form of COPY; their small columns; and the searched parts of their texts. For the others it has the problems. `unmet`: the
-    columns of a given mapping that no row of this batch has, nor of the batches that the same reader gave before."""
+    columns of a given mapping that no row of this batch has, nor of the batches that the same reader gave before. `unread`: other columns
+    of its good rows, with the number of rows."""
 
     place: ReadPlace
     lines: list[int] = field(default_factory=list)
@@ -93,6 +94,7 @@ class LoadBatch:
     texts: pa.StringArray = field(default_factory=lambda: arrow.texts(()))
     problems: list[RowProblem] = field(default_factory=list)
     unmet: frozenset[str] = frozenset()
+    unread: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,8 @@ class Reader:
             ready.wide.append(b"".join(cells))
             ready.narrow.append(b"".join(_narrow(cells)))
             small.append(arrays.packed(values))
+            if self.mapping:
+                ready.unread.update(each.example.meta.keys() - self.mapping.values())
         batch.rows.clear()  # they take as much memory as everything else, and the batch is still in use
         ready.columns, kept = arrays.column_arrays(small), list(map(tokenizer.searched, said))
         ready.texts = texts if kept == said else arrow.texts(kept)
