@@ -155,6 +155,8 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         if columns[field] not in row:
             raise BadRow(columns[field], "the row has no such column")
     cells = {field: _cell(row.get(column), field in PARSED) for field, column in columns.items()}
+    for field in columns.keys() & {*PAIRS[0], *PAIRS[1]}:
+        _no_messages(cells[field], columns[field])
     prompt = _prompt(cells, columns)
     used = {column for field, column in columns.items() if field != "response" or not _tells_more(cells[field])}
     data: dict[str, Any] = {"prompt": prompt, "meta": remaining_fields(row, used)}
@@ -214,7 +216,6 @@ def _answers(cells: dict[str, Any], columns: Mapping) -> dict[str, Any]:
         lacking = "chosen" if chosen is None else "rejected"
         raise BadRow(columns.get(lacking, lacking), "is missing: a preference needs both sides")
     if chosen is not None:
-        _no_messages(chosen, columns["chosen"])
         return pair(_text(chosen, columns["chosen"]), _text(rejected, columns["rejected"]))
     if FIRST in columns or SECOND in columns:
         return compared(cells, columns)

@@ -509,10 +509,13 @@ def test_responses_of_a_pair_may_be_json_as_text(names):
     assert [each.text for each in made.responses] == texts
 
 
-def test_a_pair_of_conversations_as_text_is_refused():
-    said = json.dumps([{"role": "assistant", "content": "Yes."}])
-    with pytest.raises(BadRow, match="chosen: must be the text of one response, found messages as JSON"):
-        table.convert({"prompt": "Which?", "chosen": said, "rejected": said.replace("Yes", "No")}, {})
+@pytest.mark.parametrize("names", [("response_a", "response_b"), ("chosen", "rejected")])
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_response_of_a_pair_that_is_a_conversation_as_text_is_refused(names, place):
+    row = {"prompt": "Which?", **dict.fromkeys(names, "Yes.")}
+    row[names[place]] = json.dumps([{"role": "assistant", "content": "No."}])
+    with pytest.raises(BadRow, match=f"{names[place]}: must be the text of one response, found messages as JSON"):
+        table.convert(row, {})
 
 
 def test_a_reference_is_kept_as_it_was_written():
