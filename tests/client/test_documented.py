@@ -13,7 +13,8 @@ import subprocess
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from socket import AF_INET, SOCK_STREAM
 from typing import Any
@@ -208,9 +209,8 @@ def test_every_example_of_the_page_works(place, live, runs, sent_requests, capsy
             (place / re.match(r"# (\S+)", text)[1]).write_text(text)
         elif kind == "python":
             as_they_were(runs)
-            if "follow(7)" in text:
-                ends(runs[7], live.url)
-            failed += interpreted(text, here)
+            with ends(runs[7], live.url) if "follow(7)" in text else nullcontext():
+                failed += interpreted(text, here)
         elif "api()" in text:
             before = text
             for name, value in re.findall(
@@ -221,9 +221,8 @@ def test_every_example_of_the_page_works(place, live, runs, sent_requests, capsy
             as_they_were(runs)
             for line in commands(text):
                 sent_requests.now = (section, "command" if line.startswith("touchstone ") else "curl")
-                if "feed" in line or "follow 7" in line:
-                    ends(runs[7], live.url)
-                failed += carried_out(before, line)
+                with ends(runs[7], live.url) if "feed" in line or "follow 7" in line else nullcontext():
+                    failed += carried_out(before, line)
     assert not failed, "\n\n".join(failed)
     assert not sent_requests.lacking(), "\n".join(sent_requests.lacking())
     shown = {section for section, language in sent_requests.operations if language == "curl"}
@@ -252,12 +251,19 @@ def interpreted(text: str, here: dict[str, object]) -> list[str]:
     return []
 
 
-def ends(run: Run, address: str) -> None:
-    """Lets the process of the run report its end after somebody has begun to listen."""
+@contextmanager
+def ends(run: Run, address: str) -> Iterator[None]:
+    """Lets the process of the run report its end after somebody has begun to listen. It has reported before the next example, while the server
+    is there."""
     Run.objects.filter(pk=run.pk).update(state="running", ray_job_id=f"run-{run.pk}-1", next_try_at=None)
     process = Process(address, Run.objects.get(pk=run.pk))
     done = process.event("state", state="finished")
-    threading.Timer(1.5, lambda: process.post(done)).start()
+    timer = threading.Timer(1.5, lambda: process.post(done))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.join()
 
 
 def carried_out(before: str, line: str) -> list[str]:
