@@ -11,7 +11,7 @@ from trainer.contracts import Criterion, Example
 from trainer.judges.combine import criterion_verdicts
 from trainer.judges.inputs import JudgeInput
 from trainer.metrics import rubric_audit as bench
-from trainer.metrics.estimate import bootstrap_mean, proportion
+from trainer.metrics.estimate import Estimate, bootstrap_mean, proportion
 from trainer.metrics.rubricbench import alignment, alignments
 from trainer.rubrics import verdicts as verified
 from trainer.rubrics.structure import lines, structural_hints
@@ -208,12 +208,21 @@ def _cases(each: AuditedRubric) -> Iterator[FoundCase]:
         tags += ["undecided"] if any(row[k] is None for row in each.met_RK) else []
         values: dict[str, Any] = {"power": power, "points": criterion.points, "responses": len(each.met_RK)}
         if held:
-            values |= {"met": held[k].share.value, "weight": sensitive[k].weight, "swing": sensitive[k].swing.value}
-            values |= {"order changes without it": sensitive[k].flips.value}
+            values |= _with_interval("met", held[k].share)
+            values |= {"weight": sensitive[k].weight} | _with_interval("swing", sensitive[k].swing)
+            values |= _with_interval("order changes without it", sensitive[k].flips)
         told = [hint.message for hint in hints if hint.criterion == k]
         values |= {"hints": told, "verdicts": each.ids[criterion.id]}
         subject = {"example": each.example.key, "criterion": criterion.text, "criterion id": criterion.id}
         yield FoundCase(subject, values, tags)
+
+
+def _with_interval(name: str, found: Estimate) -> dict[str, Any]:
+    """The value of a case under its name, and beside it the number of cases on which it rests and its 95% interval, or why it has none."""
+    if found.value is None:
+        return {name: None, f"{name}: why": found.undefined}
+    interval = f"{found.low:.3f} to {found.high:.3f}" if found.low is not None else found.interval
+    return {name: found.value, f"{name}: n": found.n, f"{name}: 95% interval": interval}
 
 
 def _powers(powers: Counter[str], total: int) -> r.Table:

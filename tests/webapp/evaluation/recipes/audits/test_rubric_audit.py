@@ -39,6 +39,16 @@ def test_criteria_that_tell_nothing_are_found():
     assert row(report, "Do criteria tell responses apart?", "Every response meets it")["Share"]["value"] == 0.25
 
 
+def test_the_share_of_a_criterion_has_its_number_and_interval():
+    _, cases = FakeContext("rubric_audit", {}, [EXAMPLE]).run()
+    always, _, some, undecided = (case.values for case in cases)
+    # Wilson's intervals of 3 and of 5 of 5 responses (1927)
+    assert (some["met"], some["met: n"], some["met: 95% interval"]) == (0.6, 5, "0.231 to 0.882")
+    assert (always["met"], always["met: n"], always["met: 95% interval"]) == (1.0, 5, "0.566 to 1.000")
+    assert (undecided["met"], undecided["met: why"]) == (None, "no verdict") and "met: n" not in undecided
+    assert some["order changes without it"] is None and some["order changes without it: why"]
+
+
 def test_a_judge_decides_what_verifiers_cannot():
     kind = Judge(
         {"kind": "criterion"},
