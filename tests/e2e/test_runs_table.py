@@ -17,6 +17,7 @@ from webapp.experiments.launch import checks, services
 from webapp.experiments.metrics import facts, series
 from webapp.experiments.metrics.points import LoggedPoint
 from webapp.experiments.models import MetricPoint, Point, Rollout, Run, RunTag
+from webapp.experiments.table import columns, comparing
 from webapp.experiments.table import services as table
 from webapp.inference.models import RegisteredModel
 
@@ -224,6 +225,20 @@ def test_runs_are_compared_over_their_seeds(open_page, as_researcher, runs):
     rows.nth(1).get_by_role("checkbox").uncheck()
     expect(page.locator("#compare-scatter circle")).to_have_count(4)
     photograph(page, "compare-log-time")
+
+
+def test_a_chart_beyond_the_metrics_with_values_has_its_title(open_page, as_researcher, runs, monkeypatch):
+    monkeypatch.setattr(comparing, "MOST_KEYS", 2)
+    page = open_page(as_researcher)
+    page.goto(f"/runs/compare?ids={runs[0].pk},{runs[2].pk}")
+    titles = page.locator("#compare-charts .chart-title")
+    expect(titles).to_have_count(2)
+    more = page.get_by_label("Add a metric")
+    more.select_option("policy/kl")
+    label = columns.metric_label("policy/kl", ["policy"])
+    assert label != "policy/kl"
+    expect(titles).to_have_count(3)
+    expect(titles.last).to_contain_text(label)
 
 
 def test_values_that_are_all_the_same_stand_in_the_middle(open_page, as_researcher, runs):

@@ -60,6 +60,12 @@ class ComparedRun(TypedDict):
     family: int
 
 
+class ComparedTitle(TypedDict):
+    key: str
+    label: str
+    share: bool
+
+
 class FinalOut(TypedDict):
     value: float | None
     n: int
@@ -212,6 +218,7 @@ class RunsComparedOut(TypedDict):
     config: list[ComparedPath]
     keys: list[str]
     metrics: list[ComparedMetric]
+    others: list[ComparedTitle]
     finals: list[FinalsOut]
     baseline: int | None
     axes: list[ComparedAxis]

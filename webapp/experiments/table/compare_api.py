@@ -56,6 +56,12 @@ class ComparedMetric(Schema):
     last: list[float | None]
 
 
+class ComparedTitle(Schema):
+    key: str
+    label: str
+    share: bool
+
+
 class FinalsOut(Schema):
     key: str
     label: str
@@ -81,6 +87,7 @@ class RunsComparedOut(Schema):
     config: list[ComparedPath] = Field(description="Only paths whose values differ")
     keys: list[str] = Field(description="Every metric that any of the runs has")
     metrics: list[ComparedMetric]
+    others: list[ComparedTitle] = Field(description="The names of the metrics for which there is no place in `metrics`")
     finals: list[FinalsOut]
     baseline: int | None = Field(description="Its place in `families`")
     axes: list[ComparedAxis] = Field(description="By what curves can be drawn besides step and time, and what tells it")
@@ -142,8 +149,9 @@ def compare(
     of `keys` and `key`."""
     membership = runs_access.may_read(require(request))
     runs = chosen(membership, ids, q)
-    found = comparing.compare_runs(membership.workspace_id, runs, keys_of(joined, each))
-    return written(told(found, baseline))
+    keys = keys_of(joined, each)
+    found = comparing.compare_runs(membership.workspace_id, runs, keys)
+    return written(told(found, baseline, named=keys is not None))
 
 
 @router.get("/runs/table/curves", response=ComparedCurves, summary="One metric of up to 1,000 runs")
@@ -175,8 +183,8 @@ def prompts(
     return prompts_apart.between(rows[first], rows[second], limit)
 
 
-def told(found: RunComparison, baseline: int | None) -> dict[str, Any]:
-    """The comparison as `RunsComparedOut`; `baseline` is the id of a run."""
+def told(found: RunComparison, baseline: int | None, *, named: bool = False) -> dict[str, Any]:
+    """The comparison as `RunsComparedOut`; `baseline` is the id of a run. `named`: the request has chosen its metrics and needs no others."""
     base = next((i for i, each in enumerate(found.families) if baseline in _ids(found, each)), None)
     return {
         "runs": _runs(found),
@@ -184,6 +192,7 @@ def told(found: RunComparison, baseline: int | None) -> dict[str, Any]:
         "config": found.config,
         "keys": found.keys,
         "metrics": [_named(found, key) | {"last": list(map(_short, values))} for key, values in found.metrics.items()],
+        "others": [] if named else [_named(found, key) for key in found.keys if key not in found.metrics],
         "finals": [_finals(found, key, base) for key in list(found.metrics)[:FINALS]],
         "baseline": base,
         "axes": axes.usage(found.keys),

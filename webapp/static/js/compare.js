@@ -22,8 +22,11 @@ const charts = new Map(); // key -> { chart, curves: answer of the API }
 
 const complain = (error) => toast(`The comparison could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
 const api = (path, more) => json(`${page.dataset.source}${path}?${new URLSearchParams([...asked, ...Object.entries(more)])}`);
-/** The comparison holds only so many metrics; of the others the key is known. */
-const known = (key) => state.data.metrics.find((each) => each.key === key) ?? { key, label: key, share: false };
+/** The comparison holds the last values of only so many metrics; of the others it has the names. */
+const known = (key) => {
+  const has = (each) => each.key === key;
+  return state.data.metrics.find(has) ?? state.data.others.find(has);
+};
 const titled = ({ key, label }) => (label === key ? key : `${label} (${key})`);
 const words = (value) => (value === null ? "–" : typeof value === "number" ? String(Number(value.toPrecision(6))) : value);
 

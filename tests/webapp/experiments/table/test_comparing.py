@@ -104,6 +104,20 @@ def test_metrics_have_the_names_that_the_recipes_of_the_runs_give_them(api, four
     assert [(each["label"], each["share"]) for each in told["finals"]] == [(words, share)]
 
 
+def test_metrics_beyond_the_first_fifty_have_names_without_values(api, four, monkeypatch):
+    monkeypatch.setattr(comparing, "MOST_KEYS", 2)
+    keys = ["criterion/bullet_count", "eval/rubric_score", "loose/a", "loose/b"]
+    step = StepMetrics(1, NOON, dict.fromkeys(keys, 0.5))
+    facts.keep_metrics(four[0].experiment.workspace_id, four[0], series.of_steps([step]))
+    told = api.get("/runs/table/compare", ids=ids(four)).json()
+    assert [len(told[name]) for name in ("keys", "metrics", "others")] == [5, 2, 3]
+    named = {each["key"]: (each["label"], each["share"]) for each in (*told["metrics"], *told["others"])}
+    assert named.keys() == set(told["keys"]), "every metric has its name once"
+    assert named["criterion/bullet_count"] == ("Criteria met: bullet count", True)
+    assert named["eval/rubric_score"][0] == "Held-out rubric score" and named["loose/a"] == ("loose/a", False)
+    assert api.get("/runs/table/compare", ids=ids(four), keys="eval/score").json()["others"] == []
+
+
 def test_a_run_without_a_path_differs_from_those_that_have_it(api, four):
     four[0].values.filter(column__path="optim.lr").delete()
     four[0].values.filter(column__path="steps").update(number=None, text="4")
