@@ -54,6 +54,7 @@ urlpatterns = [
     path("experiments/sweeps/<int:sweep_id>/standing", sweeps.sweep_standing, name="sweep_standing"),
     path("experiments/sweeps/<int:sweep_id>/stop", sweeps.sweep_stop, name="sweep_stop"),
     path("experiments/sweeps/<int:sweep_id>/resume", sweeps.sweep_resume, name="sweep_resume"),
+    path("experiments/sweeps/<int:sweep_id>/failed", sweeps.sweep_resume_failed, name="sweep_resume_failed"),
     path("experiments/sweeps/<int:sweep_id>/trials", sweeps.sweep_add, name="sweep_add"),
     path("runs", RedirectView.as_view(pattern_name="runs", query_string=True)),
     path("runs/new", launch.run_new, name="run_new"),

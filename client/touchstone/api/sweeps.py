@@ -111,6 +111,16 @@ class SweepOut(TypedDict):
     ended_at: str | None
 
 
+class SweepRunRefused(TypedDict):
+    run: int
+    reason: str
+
+
+class SweepRunsResumedOut(TypedDict):
+    runs: list[int]
+    refused: list[SweepRunRefused]
+
+
 class SweepStandingOut(TypedDict):
     id: int
     name: str
@@ -165,6 +175,7 @@ class SweepTrialRunOut(TypedDict):
         "finished",
         "failed",
     ]
+    state_reason: str
     value: float | None
 
 
@@ -212,3 +223,11 @@ class Sweeps(Group):
         resumed by itself.
         """
         return self._json(SweepStandingOut, "POST", f"/sweeps/{sweep_id}/resume")
+
+    def resume_failed(self, sweep_id: int) -> SweepRunsResumedOut:
+        """Resume the failed runs of a sweep. Each continues from its last checkpoint, or begins again. `refused`
+        has the others with the reason: a limit that is used up, a config that is no longer valid, a trial
+        that was stopped early. A sweep that has finished is under way again. A second request finds no failed
+        run. 409 while the sweep is stopping, or if it ended before all of its trials were launched.
+        """
+        return self._json(SweepRunsResumedOut, "POST", f"/sweeps/{sweep_id}/failed/resume")

@@ -144,6 +144,19 @@ def sweeps_resume(sweep: int) -> None:
     _moved(lambda server: server.sweeps.resume(sweep))
 
 
+@app.command("resume-failed")
+def sweeps_resume_failed(sweep: int, as_json: AsJson = False) -> None:
+    """Resumes the failed runs of a sweep. A run that cannot be resumed is printed with the reason."""
+    with refusals_printed():
+        found = terminal.server().sweeps.resume_failed(sweep)
+        if as_json:
+            print_json(found)
+            return
+        for each in found["refused"]:
+            say(f"run {each['run']}: {each['reason']}")
+        say(f"{len(found['runs'])} resumed, {len(found['refused'])} not", "bold")
+
+
 def _moved(move: Callable[[Server], SweepStandingOut]) -> None:
     with refusals_printed():
         found = move(terminal.server())

@@ -52,7 +52,7 @@ KEEPS = {
     "evaluation_tasks", "import_cancel", "judge_act", "judge_edit", "limit_sessions", "model_act", "model_as_judge", "model_promote", "model_stage", "objective_calculate", "participant_add", "personal_data",
     "project", "project_publish", "project_state", "project_task", "project_then", "recording_new", "repeat_act", "repeats", "review_majority", "review_match",
     "installation_retention", "installation_rights", "run_alarm_people", "run_budget", "run_extend", "run_early", "run_labels", "run_keep", "run_launch", "run_discard", "run_restore", "run_tokens", "run_view_delete", "task_gold", "view_delete", "run_limit", "run_pause", "run_priority", "run_rename", "run_resume", "run_rollouts_dataset", "run_schedule", "run_spending", "run_stop", "sign_in", "sign_out",
-    "notices_read", "notice_settings", "watch", "sweep_add", "sweep_resume", "sweep_stop",
+    "notices_read", "notice_settings", "watch", "sweep_add", "sweep_resume", "sweep_resume_failed", "sweep_stop",
     "report_act", "report_share_newest",
     "report_version_restore",
     "share_links_allow", "switch_workspace", "theme", "train_on_answers", "verifier_try", "view_save", "webhook", "weights_job_act",

@@ -18,7 +18,7 @@ from ..launch.schemas import choice
 from ..launch.services import merged
 from ..models import Sweep, SweepTrial
 from ..parameters import LaunchKey
-from . import bases, contour, reading, services
+from . import bases, contour, failed_runs, reading, services
 from . import schemas as s
 from .checking import Wish
 
@@ -98,6 +98,17 @@ def resume(request: HttpRequest, sweep_id: SweepId) -> dict[str, Any]:
     return _standing(membership, sweep_id)
 
 
+@router.post(
+    "/sweeps/{sweep_id}/failed/resume", response=s.SweepRunsResumedOut, summary="Resume the failed runs of a sweep"
+)
+def resume_failed(request: HttpRequest, sweep_id: SweepId) -> dict[str, Any]:
+    """Each continues from its last checkpoint, or begins again. `refused` has the others with the reason: a limit that is used up, a config
+    that is no longer valid, a trial that was stopped early. A sweep that has finished is under way again. A second request finds no failed run.
+    409 while the sweep is stopping, or if it ended before all of its trials were launched."""
+    membership = require(request)
+    return asdict(failed_runs.resume_failed(membership, access.sweep_write(membership, sweep_id)))
+
+
 def _wish(membership: Membership, payload: s.SweepIn) -> Wish:
     base = _base(membership, payload)
     given = {name: getattr(payload, name) for name in TAKEN} | {"limits": payload.limits.limits()}
@@ -165,6 +176,13 @@ def _trial(row: reading.TrialRow) -> dict[str, Any]:
         "value_there": value,
         "problem": row.trial.problem,
         "runs": [
-            {"run": each.run.pk, "seed": each.seed, "state": each.run.state, "value": each.value} for each in row.runs
+            {
+                "run": each.run.pk,
+                "seed": each.seed,
+                "state": each.run.state,
+                "state_reason": each.run.state_reason,
+                "value": each.value,
+            }
+            for each in row.runs
         ],
     }

@@ -83,9 +83,9 @@ class Sweep(models.Model):
 class SweepTrial(models.Model):
     """One configuration. It is written together with its runs, so a trial that is there has been launched.
 
-    `asked` is the clock of the sweep when it was chosen. `told` is its outcome when it was first over, and never changes: {"at", "state",
-    "value"}, `at` the clock after it. `state` and what the table shows follow the runs, also if one is resumed. `rungs` has the decision at
-    each: {"at", "step", "value", "goes_on"}.
+    `asked` is the clock of the sweep when it was chosen. `told` is its outcome when it was first over: {"at", "state", "value"}, `at` the
+    clock after it. If runs of a trial without a value are resumed, `told["later"]` has each following outcome, `running` among them. What was
+    told never changes. `state` and what the table shows follow the runs. `rungs` has the decision at each: {"at", "step", "value", "goes_on"}.
     """
 
     class State(models.TextChoices):

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trainer.contracts.plurals import noun
 from trainer.metrics.claims.verdict import mean_over_seeds
 from trainer.metrics.estimate import Estimate
 from webapp.core.text.texts import shortened
@@ -46,6 +47,18 @@ class TrialRow:
         return list(enumerate(self.values))
 
     @property
+    def reasons(self) -> list[str]:
+        """The reasons of its runs that failed or were stopped, once for seeds with the same one; none for a trial that was stopped early."""
+        if self.trial.state == State.PRUNED:
+            return []
+        by_reason: dict[str, list[int]] = {}
+        for each in self.runs:
+            if each.run.state in (Run.State.FAILED, Run.State.STOPPED):
+                by_reason.setdefault(_reason(each.run), []).append(each.seed)
+        named = ((noun(len(seeds), "seeds"), ", ".join(map(str, seeds)), why) for why, seeds in by_reason.items())
+        return [f"{word} {seeds}: {why}" for word, seeds, why in named]
+
+    @property
     def complete(self) -> bool:
         return self.trial.state == State.FINISHED and not self.estimate.missing and self.estimate.value is not None
 
@@ -83,8 +96,7 @@ class SweepStanding:
 
     def _reasons(self) -> list[tuple[str, int]]:
         lost = [each.run for row in self.rows for each in row.runs if each.run.state == Run.State.FAILED]
-        said = (run.state_reason.strip().partition("\n")[0] for run in lost)
-        return Counter(shortened(text, LONGEST_REASON) or "No reason is known" for text in said).most_common()
+        return Counter(map(_reason, lost)).most_common()
 
     @property
     def runs_wanted(self) -> int:
@@ -110,6 +122,11 @@ class SweepStanding:
         whole = [row for row in self.rows if row.complete]
         rest = [row for row in self.rows if not row.complete]
         return sorted(whole, key=lambda row: sign * (row.estimate.value or 0.0)) + rest
+
+
+def _reason(run: Run) -> str:
+    """The first line of the reason for the state of the run."""
+    return shortened(run.state_reason.strip().partition("\n")[0], LONGEST_REASON) or "No reason is known"
 
 
 def standing(sweep: Sweep) -> SweepStanding:

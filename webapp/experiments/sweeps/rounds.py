@@ -92,15 +92,33 @@ def settle(sweep: Sweep, trials: Sequence[SweepTrial], runs: Runs) -> None:
         if trial.state == Trial.RUNNING and sweep.first_rung:
             _look_at_rungs(sweep, trial, trials, mine)
         trial.state = _came_to(sweep, trial, mine, values)
-        if trial.state != Trial.RUNNING and trial.told is None:
-            sweep.clock += 1
-            told = [values[each.run_id] for each in mine] if trial.state == Trial.FINISHED else []
-            value = sum(told) / len(told) if told else None
-            trial.told = {"at": sweep.clock, "state": trial.state, "value": value}
+        _tell(sweep, trial, [values.get(each.run_id) for each in mine])
         if (trial.state, trial.told, len(trial.rungs)) != before:
             trial.save(update_fields=["state", "told", "rungs"])
     if sweep.clock != clock:
         sweep.save(update_fields=["clock"])
+
+
+def _tell(sweep: Sweep, trial: SweepTrial, values: Sequence[float | None]) -> None:
+    """Notes the outcome of a trial at the clock: its first one, and that of a trial whose runs somebody has resumed since. A trial that has
+    finished is told once."""
+    earlier = _told(trial)
+    last = earlier[-1]["state"] if earlier else Trial.RUNNING
+    if trial.state == last or last == Trial.FINISHED:
+        return
+    sweep.clock += 1
+    known = [value for value in values if value is not None] if trial.state == Trial.FINISHED else []
+    value = sum(known) / len(known) if known else None
+    told = {"at": sweep.clock, "state": str(trial.state), "value": value}
+    trial.told = {**earlier[0], "later": [*earlier[1:], told]} if earlier else told
+
+
+def _told(trial: SweepTrial) -> list[dict[str, Any]]:
+    """The outcomes that were told, in their order."""
+    if not trial.told:
+        return []
+    first = {name: value for name, value in trial.told.items() if name != "later"}
+    return [first, *trial.told.get("later", [])]
 
 
 def _came_to(sweep: Sweep, trial: SweepTrial, runs: Sequence[SweepRun], values: Mapping[int, float]) -> str:
@@ -147,9 +165,8 @@ def outcomes_known_at(sweep: Sweep, number: int, clock: int, trials: Sequence[Sw
 
 
 def _known(trial: SweepTrial, clock: int) -> choosing.KnownTrial:
-    told: dict[str, Any] = (
-        trial.told if trial.told and trial.told["at"] <= clock else {"state": "running", "value": None}
-    )
+    by_then = [each for each in _told(trial) if each["at"] <= clock]
+    told: dict[str, Any] = by_then[-1] if by_then else {"state": Trial.RUNNING.value, "value": None}
     rungs = {each["step"]: each["value"] for each in trial.rungs if each["at"] <= clock}
     return choosing.KnownTrial(trial.number, trial.values, told["state"], told["value"], rungs)
 

@@ -103,6 +103,7 @@ class SweepTrialRunOut(Schema):
     run: int
     seed: int
     state: RunStateName
+    state_reason: str
     value: float | None
 
 
@@ -159,6 +160,16 @@ class SweepStandingOut(SweepOut):
     best: SweepTrialOut | None = Field(
         description="The best of the trials with a value for every seed; null: there is none yet"
     )
+
+
+class SweepRunRefused(Schema):
+    run: int
+    reason: str
+
+
+class SweepRunsResumedOut(Schema):
+    runs: list[int] = Field(description="Runs that wait in the line again")
+    refused: list[SweepRunRefused] = Field(description="Failed runs that stayed as before")
 
 
 class SweepContourSide(Schema):

@@ -17,7 +17,7 @@ from webapp.core.requests.numbers import whole_number
 
 from .. import access, queries, recipe_metrics
 from ..models import Sweep
-from . import bases, choosing, contour, contour_picture, drawing, importance, reading, services
+from . import bases, choosing, contour, contour_picture, drawing, failed_runs, importance, reading, services
 from .forms import SweepForm
 
 MOST_SHOWN = 100
@@ -112,6 +112,7 @@ def _standing(request: HttpRequest, sweep_id: int) -> dict[str, Any]:
         "surface": _surface(request, row.higher, found),
         "weights": importance.weights(found.axes, known),
         "may_write": membership.may(Role.RESEARCHER),
+        "may_resume_failed": failed_runs.may_resume(row, len(found.rows)),
     }
 
 
@@ -137,6 +138,20 @@ def sweep_stop(request: HttpRequest, sweep_id: int) -> HttpResponseBase:
 @require_POST
 def sweep_resume(request: HttpRequest, sweep_id: int) -> HttpResponseBase:
     return _changed(request, sweep_id, services.resume)
+
+
+@member(access.WRITER)
+@require_POST
+def sweep_resume_failed(request: HttpRequest, sweep_id: int) -> HttpResponseBase:
+    """A second press finds the runs in the line, and changes nothing."""
+    membership = require(request)
+    try:
+        found = failed_runs.resume_failed(membership, access.sweep_write(membership, sweep_id))
+    except Problem as problem:
+        messages.info(request, problem.message)
+    else:
+        messages.info(request, found.words)
+    return redirect("sweep", sweep_id)
 
 
 @member(access.WRITER)
