@@ -26,6 +26,8 @@ from .deleted_runs import unless_deleted
 
 SIDES = ("higher", "lower")
 MOST_PATIENCE = 10_000
+BEGINS = "Stopped early: "
+"""The beginning of the reason of each run that a rule has stopped."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class EarlyStop:
 
     def reason(self, recipe: str) -> str:
         """The reason why a run of the recipe was stopped."""
-        return f"Stopped early: {self.named(recipe)} has not improved{self._enough} in {self._values}"
+        return f"{BEGINS}{self.named(recipe)} has not improved{self._enough} in {self._values}"
 
     @property
     def _enough(self) -> str:
@@ -125,6 +127,11 @@ def _waited(run: Run, rule: EarlyStop) -> int | None:
     with transaction.atomic():
         Run.objects.select_for_update(no_key=True).only("pk").get(pk=run.pk)  # nobody stores points meanwhile
         return patience.waited(run.pk, rule.metric, rule.side(run.recipe) != "lower", rule.min_delta)
+
+
+def ended(run: Run) -> bool:
+    """Whether its rule has ended the run: it was stopped, and its reason begins with that of a rule, which may have been changed since."""
+    return run.state == Run.State.STOPPED and run.state_reason.startswith(BEGINS)
 
 
 def check(run: Run) -> None:

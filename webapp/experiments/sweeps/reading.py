@@ -10,6 +10,7 @@ from trainer.metrics.claims.verdict import mean_over_seeds
 from trainer.metrics.estimate import Estimate
 from webapp.core.text.texts import shortened
 
+from ..lifecycle import early_stop
 from ..metrics import points
 from ..models import OVER, Run, RunColumn, RunValue, Sweep, SweepRun, SweepTrial
 from . import keys, space
@@ -21,7 +22,7 @@ MOST_REASONS, LONGEST_REASON = 5, 200
 
 @dataclass(frozen=True)
 class Seeded:
-    """One seed of a trial. `value` is the metric's last if the run has finished and has measured it, else None."""
+    """One seed of a trial. `value` is the metric's last if the run came to its end (`last_values`) and has measured it, else None."""
 
     seed: int
     run: Run
@@ -150,8 +151,9 @@ def runs_of(sweep: Sweep) -> dict[int, list[SweepRun]]:
 
 
 def last_values(sweep: Sweep, runs: Iterable[Run]) -> dict[int, float]:
-    """The metric's last value of the finished runs, by run; runs without a value are left out."""
-    finished = [run.pk for run in runs if run.state == Run.State.FINISHED]
+    """The metric's last value of the runs that came to their end, by run; runs without a value are left out. The rule of early stopping is
+    such an end: it says that more steps would not improve the run."""
+    finished = [run.pk for run in runs if run.state == Run.State.FINISHED or early_stop.ended(run)]
     column = RunColumn.objects.filter(
         workspace_id=sweep.workspace_id, source=RunColumn.Source.METRIC, path=sweep.metric
     ).first()
