@@ -60,7 +60,8 @@ def answer(job: WeightsJob, *texts: str) -> None:
     process = Process(job)
     said = [{"text": text, "finish_reason": "stop", "tokens": 2} for text in texts]
     rows = [{"key": f"e{number}", "responses": said} for number in range(4)]
-    assert process.post(1, *rows, {"key": "e4", "problem": "needs 9 tokens and the model sees 8"}).status_code == 200
+    rows += [{"key": "e4", "problem": "needs 9 tokens and the model sees 8"}]
+    assert process.post(1, *rows, total=5).status_code == 200
     assert process.post(1, state="finished").status_code == 200
 
 
@@ -183,6 +184,7 @@ def test_a_model_of_the_registry_answers_by_a_job_and_no_thread_waits(team, vers
     assert carried_on(row) == running.LOOK_AGAIN_S and row.progress["phase"] == "waiting for the cluster"
     answer(job, "red", "blue")
     assert carried_on(row) is None and row.state == "finished", row.problem
+    assert row.progress == {"phase": "", "done": 5, "total": 5}, "its last look was before the job had answered"
     assert row.results["headline"]["cell"]["value"] == 0.5 and row.cases.count() == 9
     assert DatasetVersion.objects.get(dataset__name="answers").counts["examples"] == 4
     again = services.rerun(team.researcher, row)

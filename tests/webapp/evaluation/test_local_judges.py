@@ -119,6 +119,23 @@ def test_a_job_asks_while_no_thread_waits_and_its_verdicts_are_in_the_store(team
     assert again.results == row.results
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_once_its_job_is_over_its_progress_has_all_that_the_job_has_done(team, version, judge, fails):
+    row = begun(team, version, judge, budget={"tokens": 1000})
+    carried_on(row)
+    process = started(row.jobs.get())
+    asked = items(process)
+    process.post(1, *map(verdict, asked[:3]), phase="judging")
+    carried_on(row)
+    assert (row.progress["phase"], row.progress["done"], row.progress["total"]) == ("judging on the cluster", 3, 8)
+    process.post(2, *map(verdict, asked[3:5] if fails else asked[3:]))
+    process.post(state="failed" if fails else "finished", reason="It was killed" if fails else "")
+    assert carried_on(row) is None and row.state == (State.PAUSED if fails else State.FINISHED), row.problem
+    done = 5 if fails else 8
+    assert (row.progress["phase"], row.progress["done"], row.progress["total"]) == ("judging on the cluster", done, 8)
+    assert row.progress["spent"]["tokens"] == done * 15
+
+
 def test_a_killed_job_goes_on_behind_what_is_stored(team, version, judge):
     row = begun(team, version, judge)
     carried_on(row)

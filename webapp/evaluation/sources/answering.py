@@ -130,12 +130,16 @@ def _generation(config: Any) -> dict[str, Any]:
 
 
 def wait_for(found: Iterable[WeightsJob], tell: Callable[[str, int, int], None]) -> None:
-    """Raises ClusterWaiting while one of the jobs is under way."""
+    """Tells how far the jobs are, also when all of them are over. Raises ClusterWaiting while one of them is under way."""
     listed = list(found)
-    if any(not job.is_over for job in listed):
-        phase = next((job.phase for job in listed if job.state == WeightsJob.State.RUNNING), "")
-        told = f"{phase} on the cluster" if phase else "waiting for the cluster"
-        tell(told, sum(job.done for job in listed), sum(job.total for job in listed))
+    if not listed:
+        return
+    over = all(job.is_over for job in listed)
+    phase = next((job.phase for job in listed if job.phase and (over or job.state == WeightsJob.State.RUNNING)), "")
+    waits = "" if over else "waiting for the cluster"
+    told = f"{phase} on the cluster" if phase else waits
+    tell(told, sum(job.done for job in listed), sum(job.total for job in listed))
+    if not over:
         raise ClusterWaiting
 
 

@@ -308,7 +308,6 @@ class RecipeWork:
         ClusterWaiting."""
         if not self._again:
             answering.wait_for(self.evaluation.jobs.all(), self._show)
-            self.evaluation.progress = {**self.evaluation.progress, **self._spent(None)}
 
     def writer_name(self, writer: Writer) -> str:
         return answering.name(self.evaluation.workspace_id, writer)
