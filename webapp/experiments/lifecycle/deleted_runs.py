@@ -1,13 +1,19 @@
-"""A run that somebody has deleted while a request worked on it is not there: not an error of the server."""
+"""Runs that somebody has deleted: a request that still works on one is no error of the server, and a person is told who was first."""
 
 from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from django.http import Http404
+from django.utils import timezone
+
+from webapp.accounts.models import Membership
+from webapp.core.models import AuditEntry
 
 from ..models import Run
+from .utc_times import utc_text
 
+DELETIONS = ("run.delete", "run.hidden")
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
@@ -23,3 +29,16 @@ def unless_deleted(change: Callable[Given, Result]) -> Callable[Given, Result]:
             raise Http404("no such run") from error
 
     return _change
+
+
+def deletion_text(membership: Membership, run_id: int) -> str:
+    """The sentence that tells by whom a run was deleted, and when. Empty if no run of the workspace with this id was deleted.
+
+    *History* shows the same people to the same readers as long as the run exists.
+    """
+    entries = AuditEntry.objects.filter(workspace_id=membership.workspace_id, object_type="run", object_id=run_id)
+    entry = entries.filter(action__in=DELETIONS).select_related("actor").order_by("-id").first()
+    if entry is None:
+        return ""
+    who = "You have" if entry.actor_id == membership.user_id else f"{entry.actor or 'Somebody'} has"
+    return f"{who} already deleted {entry.detail['name']} ({utc_text(entry.created_at, timezone.now())})."

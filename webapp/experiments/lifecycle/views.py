@@ -18,6 +18,7 @@ from .. import access
 from ..models import Run
 from ..rewards import forms
 from . import early_stop, line_page, schedule, services, spending, time_limit, token_limit, typed_early_stop, utc_times
+from .deleted_runs import deletion_text
 
 
 @member(access.WRITER)
@@ -198,16 +199,19 @@ def run_rename(request: HttpRequest, run_id: int) -> HttpResponseBase:
 @member(access.WRITER)
 @require_POST
 def run_delete(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """If somebody was faster, the list says who."""
     membership = require(request)
-    run = access.run_write(membership, run_id)
-    title = str(run)
     try:
+        run = access.run_write(membership, run_id)
+        title = str(run)
         services.delete(membership, run)
     except Problem as problem:
         messages.error(request, problem.message)
         return redirect("run", run_id)
     except Http404:
-        messages.info(request, f"Somebody has already deleted {title}.")
+        if not (told := deletion_text(membership, run_id)):
+            raise
+        messages.info(request, told)
         return redirect("runs")
     messages.success(request, f"Deleted {title}.")
     return redirect("runs")

@@ -10,6 +10,7 @@ from django.db import connection
 from django.http import Http404
 from django.utils import timezone
 
+from tests.team import browser
 from tests.timeouts import SECONDS
 from tests.webapp.webhooks.hooks import announced_events, listen
 from trainer.config import ConfigInvalid
@@ -23,6 +24,7 @@ from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.lifecycle.early_stop import EarlyStop
 from webapp.experiments.models import Experiment, Run
 from webapp.experiments.outputs import starting_points
+from webapp.tracking import services as tracking
 
 from ..conftest import make_version
 from .test_jobs import fresh
@@ -214,14 +216,48 @@ def test_a_run_that_somebody_deletes_meanwhile_is_not_there(run, team, pressed, 
         changes(team, stale)[pressed]()
 
 
-def test_of_two_who_delete_a_run_the_second_is_told_on_the_list(run, team, as_researcher, monkeypatch):
+@pytest.mark.parametrize("meanwhile", [False, True], ids=["before the request", "during the request"])
+def test_of_two_who_delete_a_run_the_second_is_told_on_the_list(run, team, as_researcher, monkeypatch, meanwhile):
     lifecycle.stop(team.researcher, run)
     stale = fresh(run)
     lifecycle.delete(team.owner, fresh(run))
-    monkeypatch.setattr(access, "run_write", lambda membership, run_id: stale)
+    if meanwhile:
+        monkeypatch.setattr(access, "run_write", lambda membership, run_id: stale)
     answer = as_researcher.post(f"/runs/{run.pk}/delete")
-    assert answer.headers["Location"] == "/experiments"
-    assert f"Somebody has already deleted {stale}." in as_researcher.get("/experiments").content.decode()
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/experiments")
+    told = as_researcher.get("/experiments").content.decode()
+    assert f"{team.owner.user} has already deleted {stale} (" in told and " UTC)." in told
+
+
+@pytest.mark.parametrize(("erased", "who"), [(False, "You have"), (True, "Somebody has")])
+def test_who_has_deleted_a_run_is_told_as_far_as_it_is_known(run, team, as_researcher, erased, who):
+    lifecycle.stop(team.researcher, run)
+    lifecycle.delete(team.researcher, fresh(run))
+    if erased:  # the account, and so the name of it in the log
+        AuditEntry.objects.filter(action="run.delete").update(actor=None)
+    as_researcher.post(f"/runs/{run.pk}/delete")
+    assert f"{who} already deleted {run} (" in as_researcher.get("/experiments").content.decode()
+
+
+def test_a_run_that_its_program_has_deleted_is_told_of_too(team, as_researcher):
+    row = tracking.begin(team.owner, tracking.experiment(team.owner, "elsewhere"), "mlflow", name="one")
+    tracking.delete(team.owner, row)
+    as_researcher.post(f"/runs/{row.run_id}/delete")
+    assert f"{team.owner.user} has already deleted {row.run} (" in as_researcher.get("/experiments").content.decode()
+
+
+def test_nobody_else_is_told_of_a_deleted_run(run, team, as_outsider, as_researcher, api):
+    """Members of another workspace and roles that delete no runs hear nothing, and a number that no run had is not there."""
+    lifecycle.stop(team.researcher, run)
+    lifecycle.delete(team.owner, fresh(run))
+    as_reviewer = browser(team.reviewer)
+    assert as_outsider.post(f"/runs/{run.pk}/delete").status_code == 404
+    assert as_reviewer.post(f"/runs/{run.pk}/delete").status_code == 403
+    assert as_researcher.post(f"/runs/{run.pk + 1}/delete").status_code == 404
+    for page in (as_outsider, as_reviewer, as_researcher):
+        assert "already deleted" not in page.get("/experiments").content.decode()
+    gone = api.delete(f"/runs/{run.pk}")
+    assert (gone.status_code, gone.json()["error"]["code"]) == (404, "not_found")
 
 
 @pytest.mark.django_db(transaction=True)
