@@ -201,7 +201,7 @@ HOLDINGS = (
     ),
     Holding("notices.Notice", "user", "notices", "Notices about things that you watch.", GONE, also=IN_WORKSPACE),
     _made("experiments.RunView", "Saved views of runs"),
-    _made("experiments.RunChange", "Changes of many runs at once", "made_by"),
+    _made("experiments.RunChange", "Changes of tags, groups and the archive of runs", "made_by"),
     _made("experiments.ReasonMatching", "Judgements whose reasons you matched", "made_by"),
     _made("reports.ReportPage", "Reports"),
     _made("reports.ReportPageVersion", "Versions of reports"),

@@ -185,7 +185,8 @@ class RunViewChoice(models.Model):
 
 
 class RunChange(models.Model):
-    """The change of many runs by one action, kept so that it can be undone. `runs` are the ids of the runs that it really changed."""
+    """The change of runs by one action, kept so that it can be undone, and so that the undo of an earlier one leaves its runs. `runs` are the
+    ids of the runs that it really changed."""
 
     class Kind(models.TextChoices):
         ARCHIVE = "archive", "Archived"

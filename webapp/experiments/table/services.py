@@ -1,10 +1,11 @@
 """Changes that people make to the table: labels of one run, actions on many runs and their undo, saved views."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import BigIntegerField, F, Func, QuerySet, TextField
+from django.db.models.functions import Cast
 from django.http import Http404
 from django.utils import timezone
 
@@ -23,6 +24,8 @@ MAX_NOTES = 20_000
 MAX_TAGS = 30  # of one run
 MAX_AT_ONCE = 1000
 Kind = RunChange.Kind
+CHANGED = Cast(Func(F("runs"), function="jsonb_array_elements_text", output_field=TextField()), BigIntegerField())
+"""The ids of the runs of changes, a row for each."""
 
 
 def star(membership: Membership, run: Run, starred: bool) -> None:
@@ -54,10 +57,20 @@ def set_tags(membership: Membership, run: Run, names: Sequence[str]) -> list[str
         Run.objects.select_for_update(no_key=True).get(
             pk=run.pk
         )  # if two people set them at once, the later tags are kept
-        RunTag.objects.filter(run=run).exclude(name__in=wanted).delete()
-        RunTag.objects.bulk_create([RunTag(run=run, name=name) for name in wanted], ignore_conflicts=True)
+        had = set(RunTag.objects.filter(run=run).values_list("name", flat=True))
+        changed = {Kind.UNTAG: had.difference(wanted), Kind.TAG: set(wanted) - had}
+        RunTag.objects.filter(run=run, name__in=changed[Kind.UNTAG]).delete()
+        RunTag.objects.bulk_create([RunTag(run=run, name=name) for name in changed[Kind.TAG]], ignore_conflicts=True)
+        _note_tags(membership, run, changed)
         audit.record(membership, membership.user, "run.tags", run, tags=wanted)
     return wanted
+
+
+def _note_tags(membership: Membership, run: Run, changed: Mapping[Kind, Collection[str]]) -> None:
+    """Stores changes of the tags of one run, so that the undo of an earlier change of many runs leaves them."""
+    told = {"workspace_id": membership.workspace_id, "runs": [run.pk], "made_by": membership.user}
+    rows = [RunChange(kind=kind, word=word, **told) for kind, words in changed.items() for word in sorted(words)]
+    RunChange.objects.bulk_create(rows)
 
 
 def tag_name(text: str) -> str:
@@ -158,7 +171,7 @@ def undo(membership: Membership, change: RunChange) -> RunChange:
         if not RunChange.objects.filter(pk=change.pk, undone_at=None).update(undone_at=timezone.now()):
             raise Conflict("This was undone already.", code="undone")
         rows = list(_locked(membership, change.runs))
-        later = _changed_since(change)
+        later = set(_changed_since(change).values_list("pk", flat=True))
         rows = [row for row in rows if row.pk not in later]
         if change.kind == Kind.GROUP:
             undone = [row.pk for row in rows if row.group == change.word]
@@ -172,13 +185,14 @@ def undo(membership: Membership, change: RunChange) -> RunChange:
     return change
 
 
-def _changed_since(change: RunChange) -> set[int]:
-    """The runs of later changes of the same kind, or of the opposite kind, with the same word. The caller holds the locks of the runs."""
+def _changed_since(change: RunChange) -> RunQuerySet:
+    """The runs of the change that also have a later one of the same kind, or of the opposite kind, with the same word. The caller holds the
+    locks of the runs."""
     kinds = {change.kind, OPPOSITE.get(Kind(change.kind), change.kind)}
     later = RunChange.objects.filter(workspace=change.workspace_id, pk__gt=change.pk, kind__in=kinds, undone_at=None)
     if change.kind in (Kind.TAG, Kind.UNTAG):
         later = later.filter(word=change.word)
-    return {pk for ids in later.values_list("runs", flat=True) for pk in ids}
+    return Run.objects.filter(pk__in=change.runs).filter(pk__in=later.annotate(changed=CHANGED).values("changed"))
 
 
 def _in(membership: Membership, ids: Sequence[int], states: Collection[str]) -> RunQuerySet:

@@ -92,6 +92,31 @@ def test_undoing_leaves_runs_that_somebody_has_changed_in_the_same_way_since(act
     assert state(runs[0]) == kept and kept != state(runs[1]) == (False, [], "")
 
 
+@pytest.mark.parametrize("by", ["page", "api"])
+def test_undoing_leaves_a_tag_that_somebody_has_set_for_one_run_since(act, api, runs, as_owner, team, by):
+    def set_tags(run, *names):
+        if by == "page":
+            as_owner.post(f"/runs/{run.pk}/labels", {"tags": ", ".join(names)})
+        else:
+            ApiClient(team.owner).patch(f"/runs/{run.pk}/labels", {"tags": names})
+
+    told = act("tag", runs, word="old").json()
+    set_tags(runs[0])
+    set_tags(runs[0], "old")
+    set_tags(runs[1], "old", "other")  # its tag stays as the action set it
+    assert api.post(f"/runs/table/changes/{told['id']}/undo").json()["changed"] == 2
+    assert [tags(run) for run in runs] == [["old"], ["other"], []]
+
+
+def test_an_undo_reads_no_runs_of_later_changes_but_its_own(act, runs, team, django_assert_num_queries):
+    change = RunChange.objects.get(pk=act("tag", runs[:2], word="old").json()["id"])
+    for _ in range(3):
+        services.untag(team.owner, [run.pk for run in runs[1:]], "old")
+        services.tag(team.owner, [run.pk for run in runs[1:]], "old")
+    with django_assert_num_queries(1):
+        assert list(services._changed_since(change)) == [runs[1]]
+
+
 def test_all_that_a_query_finds_is_changed_or_nothing(act, runs, monkeypatch):
     assert act("tag", q="alpha", word="a").json()["changed"] == 1
     monkeypatch.setattr(services, "MAX_AT_ONCE", 2)
