@@ -42,6 +42,12 @@ class Problem(Exception):
     def __str__(self) -> str:
         return self.message
 
+    @property
+    def sentence(self) -> str:
+        """The message with the reasons at its fields, for a text in which other sentences follow."""
+        reasons = "; ".join(reason.removesuffix(".") for reason in self.fields.values())
+        return f"{self.message.removesuffix('.')}: {reasons}." if reasons else self.message
+
 
 class Invalid(Problem):
     """The input is wrong, at the fields named."""

@@ -190,4 +190,4 @@ def _end(job: WeightsJob, batch: WeightsBatch) -> None:
         with transaction.atomic():
             move(job, State.FINISHED, outcome=KINDS[job.kind].finish(job, batch.outcome))
     except Invalid as problem:
-        move(job, State.FAILED, problem="; ".join([problem.message, *problem.fields.values()]))
+        move(job, State.FAILED, problem=problem.sentence)

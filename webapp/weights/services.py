@@ -194,20 +194,20 @@ def _start(
         raise Invalid("The model cannot be loaded.", {"model": why})
     # somebody may have frozen or deleted it since it was read; `_create` holds it
     if DatasetVersion.objects.filter(pk=version.pk, state=DatasetVersion.State.DRAFT).exists():
-        version = datasets.freeze(_freezes(workspace, user), version)
+        version = datasets.freeze(_freezes(workspace, user, version), version)
     known = f"{registry.source(model).model_dump_json()} {model.digest} " if model else ""
     key = _key(kind, params, f"{known}{version.digest}")
     asked = {"kind": kind, "title": title[:300], "params": params, "model": model, "version": version}
     return _create(workspace, user, turn, key=key, **asked)
 
 
-def _freezes(workspace: Workspace, user: User | None) -> Membership:
+def _freezes(workspace: Workspace, user: User | None, version: DatasetVersion) -> Membership:
     """The membership in whose name a draft is frozen. Raises Invalid if the person may not do so any more: the role is too low, the
     membership is gone, or the account is closed. The job would otherwise read a version that changes under it."""
     rows = Membership.objects.filter(workspace=workspace, user=user, user__is_active=True)
     membership = rows.select_related("user", "workspace").first() if user else None
     if membership is None or not membership.may(WRITER):
-        why = "is a draft, and the person who asked may no longer freeze it"
+        why = f"{version} is a draft, and the person who asked may no longer freeze it"
         raise Invalid("The job cannot read this version.", {"dataset_version": why})
     return membership
 

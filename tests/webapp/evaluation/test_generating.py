@@ -219,6 +219,23 @@ def test_pausing_stops_the_job_a_failure_pauses_and_resuming_retries(team, versi
     assert row.state == "paused" and "The job of m has failed: out of memory" in row.problem
 
 
+def test_a_job_that_cannot_begin_pauses_it_with_whole_sentences(team, version, model):
+    row = begun(team, version, {"model": model.pk})
+    RegisteredModel.objects.filter(pk=model.pk).update(source="run", path="/nowhere/m")
+    assert carried_on(row) is None and row.state == "paused"
+    assert row.problem.startswith(
+        "The model cannot be loaded: the files of m are gone: there is no folder /nowhere/m. Answers are kept"
+    )
+
+
+def test_the_reason_of_a_failed_job_ends_with_one_period(team, version, model):
+    row = begun(team, version, {"model": model.pk})
+    carried_on(row)
+    WeightsJob.objects.update(state="failed", problem="The judge was deleted in the meantime.")
+    carried_on(row)
+    assert row.problem.startswith("The job of m has failed: The judge was deleted in the meantime. Answers are kept")
+
+
 def test_a_job_that_two_evaluations_wait_for_goes_on(team, version, model):
     one, two = (begun(team, version, {"model": model.pk}) for _ in range(2))
     carried_on(one), carried_on(two)

@@ -60,7 +60,9 @@ def test_a_draft_is_frozen_only_in_the_name_of_somebody_who_still_may(team, mode
         Membership.objects.filter(pk=team.researcher.pk).delete()
     with pytest.raises(Invalid) as refused:
         services.generate(team.workspace, None if lost == "nobody" else person, model, draft, {})
-    assert "may no longer freeze it" in refused.value.fields["dataset_version"]
+    assert refused.value.sentence == (
+        "The job cannot read this version: draft v1 is a draft, and the person who asked may no longer freeze it."
+    )
     draft.refresh_from_db()
     assert draft.state == "draft" and not WeightsJob.objects.exists()
 

@@ -39,7 +39,7 @@ from webapp.weights.models import WeightsJob
 
 from ..models import EndpointAnswer, Evaluation
 from ..recipes.base import ClusterWaiting, Writer, WrittenText
-from .judges import Halted, turn
+from .judges import Halted, ended, turn
 from .registry import SOURCES, Options, RowSource
 
 MAX_CHOICES = 200
@@ -101,7 +101,7 @@ def jobs(evaluation: Evaluation, models: Sequence[int], config: Any, again: bool
             found[model] = _start(evaluation, model, config, most)
     for job in found.values():
         if job.state in JOB_OVER:
-            raise Halted(f"The job of {job.model} has {job.state}{f': {job.problem}' if job.problem else ''}.")
+            raise ended(job, str(job.model))
     return [found[model] for model in models]
 
 
@@ -118,7 +118,7 @@ def _start(evaluation: Evaluation, model_id: int, config: Any, most: int) -> Wei
             else:
                 job = weights.generate(*given, _generation(config), turn(evaluation))
     except Problem as problem:
-        raise Halted("; ".join([problem.message, *problem.fields.values()])) from problem
+        raise Halted(problem.sentence) from problem
     evaluation.jobs.add(job)
     return job
 

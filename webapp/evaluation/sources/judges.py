@@ -151,8 +151,14 @@ def ask_by_job(
     if job is not None:
         evaluation.jobs.add(job)
         if job.is_over:
-            raise Halted(f"The job of {version} has {job.state}{f': {job.problem}' if job.problem else ''}.")
+            raise ended(job, str(version))
     return job
+
+
+def ended(job: WeightsJob, of: str) -> Halted:
+    """The error for a job that has ended before it was done."""
+    why = f": {job.problem.removesuffix('.')}" if job.problem else ""
+    return Halted(f"The job of {of} has {job.state}{why}.")
 
 
 def work(evaluation: Evaluation) -> MeteredWork:

@@ -31,7 +31,7 @@ def deliver(evaluation: Evaluation, outcome: RecipeOutcome) -> None:
     try:
         outcome.report.made = _delivered(evaluation, name, outcome)
     except Problem as problem:
-        outcome.report.made = {"problem": "; ".join([problem.message, *problem.fields.values()])}
+        outcome.report.made = {"problem": problem.sentence}
 
 
 def _probed(evaluation: Evaluation, version: DatasetVersion, found: Sequence[ModelPassRates]) -> dict[str, Any]:
