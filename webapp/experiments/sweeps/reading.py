@@ -95,6 +95,11 @@ class SweepStanding:
         """The reasons why runs failed, with the number of runs, the most frequent first."""
         return self._reasons()[:MOST_REASONS]
 
+    @property
+    def failed_otherwise(self) -> int:
+        """The number of runs that failed for other reasons than those of `failures`."""
+        return sum(count for _, count in self._reasons()[MOST_REASONS:])
+
     def _reasons(self) -> list[tuple[str, int]]:
         lost = [each.run for row in self.rows for each in row.runs if each.run.state == Run.State.FAILED]
         return Counter(map(_reason, lost)).most_common()

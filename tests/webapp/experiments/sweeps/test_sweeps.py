@@ -122,6 +122,17 @@ def test_the_page_says_why_runs_failed_and_leads_to_them(sweep, as_researcher):
     assert "4 runs" in told.content.decode()
 
 
+def test_the_page_says_how_many_runs_failed_for_reasons_that_it_does_not_show(sweep, as_researcher, monkeypatch):
+    row = sweep()
+    for run, why in zip([*runs(row, 1), *runs(row, 2)], ["A.", "A.", "B.", "C."], strict=True):
+        Run.objects.filter(pk=run.pk).update(state="failed", state_reason=why)
+    page = f"/experiments/sweeps/{row.pk}"
+    assert "for other reasons" not in as_researcher.get(page).content.decode()
+    monkeypatch.setattr(reading, "MOST_REASONS", 1)
+    shown = as_researcher.get(page).content.decode()
+    assert "2 × A." in shown and "and 2 more for other reasons" in shown and "× B." not in shown
+
+
 def test_trials_are_launched_as_others_end(sweep):
     row = sweep(at_once=1)
     assert row.trials.count() == 1
