@@ -466,6 +466,21 @@ def test_a_key_that_is_taken_is_said_in_sight_and_the_place_is_kept(bench):
     expect(skip).to_be_focused()
 
 
+def test_keys_scroll_the_longer_response_by_most_of_its_height_if_both_scroll_together(open_page, as_annotator, team):
+    texts = {"good": "A short line.\n\n" * 30, "bad": "One line of many.\n\n" * 300}
+    responses = {"responses": [{"id": name, "text": text} for name, text in texts.items()]}
+    page = Bench(open_page(as_annotator), make_project(team.owner, team.annotator, record=lambda _: responses)).page
+    first, second = (page.locator(f".work-card[data-letter={letter}] .work-scroll") for letter in "AB")
+    longer, shorter = (first, second) if letter_of("bad") == "A" else (second, first)
+    expect(shorter).to_have_js_property("scrollTop", 0)
+    page.keyboard.press("j")
+    expect(longer).not_to_have_js_property("scrollTop", 0)
+    moved, height = longer.evaluate("node => [node.scrollTop, node.clientHeight]")
+    assert moved == pytest.approx(0.8 * height, abs=2)
+    expect(shorter).not_to_have_js_property("scrollTop", 0)
+    assert shorter.evaluate("node => node.scrollTop") < moved / 2
+
+
 def test_a_task_sent_back_says_why(bench, project):
     Assignment.objects.update(sent_back="Look at the year again.")
     bench.page.reload()

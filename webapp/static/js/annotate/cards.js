@@ -67,8 +67,10 @@ export function pair(responses, { toggleKey, extra = () => null }) {
   return {
     element, cards, link, toggle,
     card: (letter) => cards.find((each) => each.letter === letter),
+    /** If they scroll together, the longer one moves by most of its height: the other way round, parts of it would be passed over. */
     scroll(by) {
-      const moved = linked ? cards.slice(0, 1) : cards;
+      const hidden = ({ scroller }) => scroller.scrollHeight - scroller.clientHeight;
+      const moved = linked ? [cards.toSorted((a, b) => hidden(b) - hidden(a))[0]] : cards;
       for (const { scroller } of moved) scroller.scrollBy({ top: by * scroller.clientHeight * 0.8, behavior: "auto" });
     },
     destroy: () => cards.forEach(({ panel }) => panel.destroy()),
