@@ -51,6 +51,15 @@ def test_reviewers_read_everything_and_change_nothing(team, finished):
     assert "Create annotation tasks" not in client.get(f"/evaluations/{finished.pk}/cases").content.decode()
 
 
+def test_an_open_page_is_loaded_again_when_the_state_changes(finished, as_researcher):
+    address = f"/evaluations/{finished.pk}/state?was="
+    assert "HX-Refresh" not in as_researcher.get(address + "finished")
+    assert as_researcher.get(address + "running")["HX-Refresh"] == "true"
+    Evaluation.objects.filter(pk=finished.pk).update(state="running")
+    assert as_researcher.get(address + "queued")["HX-Refresh"] == "true"
+    assert "HX-Refresh" not in as_researcher.get(address + "running")
+
+
 def test_annotators_see_nothing(team, finished, as_annotator):
     for page in [*pages(finished), "/evaluations/new"]:
         assert as_annotator.get(page).status_code == 403, page

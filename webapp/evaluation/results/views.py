@@ -49,9 +49,9 @@ def evaluation(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
 @never_cache
 @require_GET
 def evaluation_state(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
-    """The state and progress as a fragment; once it is over the page is loaded again."""
+    """The state and progress as a fragment. If the state is another one than the page shows, the page is loaded again."""
     context = _context(request, evaluation_id, "result")
-    if context["evaluation"].state in services.OVER and request.GET.get("was") not in services.OVER:
+    if context["evaluation"].state != request.GET.get("was", context["evaluation"].state):
         return HttpResponse(status=204, headers={"HX-Refresh": "true"})
     return render(request, "evaluation/_state.html", context)
 
