@@ -227,3 +227,11 @@ def telling(tags: Iterable[str]) -> list[str]:
 def report_style(style: str) -> SafeString:
     """The style sheet of the downloaded report, which has no server to ask for one."""
     return mark_safe(f"<style>\n{style}</style>")  # noqa: S308  a file of ours
+
+
+@register.simple_tag
+def verdict_tone(criterion: Mapping[str, Any]) -> Literal["good", "bad", "warn"]:
+    """The tone of a criterion's verdict. A criterion with negative points should not be met."""
+    if criterion["met"] not in ("met", "not met"):
+        return "warn"
+    return "good" if (criterion["met"] == "met") == (criterion["points"] >= 0) else "bad"

@@ -124,3 +124,27 @@ def test_what_two_checkpoints_said_stands_side_by_side(team, run, as_researcher,
     page = as_researcher.get(f"/evaluations/{row.pk}/compare?example=e3").content.decode()
     assert "answer 1 of step 0" in page and "answer 1 of step 4" in page and "Names a colour" in page
     assert as_researcher.get(f"/evaluations/{row.pk}/compare?example=none").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("met", "points", "tone"),
+    [
+        ("met", 3.0, "good"),
+        ("not met", 3.0, "bad"),
+        ("met", -3.0, "bad"),
+        ("not met", -3.0, "good"),
+        ("undecided", -3.0, "warn"),
+    ],
+)
+def test_a_verdict_on_a_fault_is_good_if_the_response_lacks_the_fault(
+    team, run, as_researcher, settings, met, points, tone
+):
+    settings.DIVERSITY_COMMAND = ["false"]
+    row = compared(team, run, wrong=(0, 1))
+    case = row.cases.filter(subject__example="e3").earliest("number")
+    case.values["criteria"][0] |= {"met": met, "points": points}
+    case.save(update_fields=["values"])
+    beside = as_researcher.get(f"/evaluations/{row.pk}/compare?example=e3").content.decode()
+    assert f'data-tone="{tone}">{met}' in beside
+    alone = as_researcher.get(f"/evaluations/{row.pk}/cases/{case.number}").content.decode()
+    assert (f'class="{tone} nowrap">{met}' in alone) == (met != "undecided")
