@@ -175,3 +175,22 @@ def test_trials_are_compared_by_mean_and_interval_and_more_are_added(open_page, 
     page.goto("/experiments/sweeps")
     assert layout_faults(page) == []
     photograph(page, "sweeps")
+
+
+def test_a_sweep_of_many_keys_stays_within_the_window(open_page, as_researcher, team, run):
+    keys = {
+        "optim.lr": 1e-4,
+        "optim.beta1": 0.9,
+        "optim.grad_clip": 1.0,
+        "optim.weight_decay": 0.1,
+        "rollout.temperature": 0.7,
+    }
+    axes: list[dict[str, Any]] = [{"path": key, "values": [value, value / 2]} for key, value in keys.items()]
+    choice = checks.DatasetChoice(id=run.data.dataset_id)
+    wish = Wish("policy", run.config, choice, axes, trials=2, at_once=2, source=run, experiment="many keys")
+    sweep = sweeping.launch(team.researcher, wish)
+    rounds.advance(sweep.pk)
+    page = open_page(as_researcher)
+    page.goto(f"/experiments/sweeps/{sweep.pk}")
+    expect(page.locator("#trials-table tbody tr")).to_have_count(2)
+    assert layout_faults(page) == []
