@@ -271,10 +271,17 @@ function onward(task) {
   goOn();
 }
 
+/** The task waits for a decision again. */
+function moreToDecide() {
+  const shown = part("left");
+  shown.textContent = (Number(shown.textContent.replaceAll(",", "")) + 1).toLocaleString("en");
+}
+
 function withdraw() {
   if (!data.resolution?.can_undo) return say("There is nothing to undo.");
   call(`/api/v1/tasks/${data.task}/resolution`, "DELETE", undefined, (task) => {
     draft.forget(data);
+    if (!task.resolution) moreToDecide();
     begin(task);
     toast("The decision was undone.");
   });
