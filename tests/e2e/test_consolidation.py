@@ -128,6 +128,23 @@ def test_decisions_that_are_not_saved_survive_a_reload_while_the_answers_stand(o
     assert page.evaluate("Object.keys(localStorage).filter((name) => name.includes('review:'))") == []
 
 
+def test_a_task_is_sent_back_with_a_message_and_the_letters_are_warned_of(open_page, team):
+    made = make_project(team, n=1)
+    task = made.tasks.get()
+    for person, strength in zip(annotators(team, made), (-3, 3), strict=True):
+        answer(task, person, preference(strength))
+    refresh.bring_up_to_date(made)
+    page = open_page(browser(team.reviewer))
+    page.goto(f"/projects/{made.pk}/review/{task.pk}")
+    page.keyboard.press("b")
+    page.keyboard.press("1")
+    expect(page.get_by_role("dialog")).to_contain_text("under other letters")
+    page.keyboard.type("The one that begins with a name has the wrong year.")
+    page.get_by_role("dialog").get_by_role("button", name="Send back").click()
+    page.wait_for_url(f"**/projects/{made.pk}/review")
+    assert task.assignments.exclude(sent_back="").get().sent_back.endswith("the wrong year.")
+
+
 def test_criteria_that_mean_the_same_are_joined_split_and_merged(open_page, team):
     made = make_project(team, "rubric", n=1)
     task = made.tasks.get()

@@ -326,7 +326,8 @@ async function remark(kind, before = "") {
 async function sendBack(place, before = "") {
   const person = data.people[place];
   if (!person) return;
-  const text = await written(`Send back to ${person.label}`, "What should they look at again? They read this with the task.", "Send back", before);
+  const letters = data.responses.length > 1 ? " They may see the responses under other letters: quote a response instead." : "";
+  const text = await written(`Send back to ${person.label}`, `What should they look at again? They read this with the task.${letters}`, "Send back", before);
   if (!text) return;
   const sent = () => {
     toast(`Sent back to ${person.label}. The task returns here with their new answer.`, { tone: "good" });
