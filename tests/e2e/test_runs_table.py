@@ -390,6 +390,8 @@ def test_many_are_paused_and_resumed(open_page, as_researcher, runs):
     page.get_by_role("button", name="Resume", exact=True).press("Enter")
     expect(page.get_by_text("Resumed 2 runs")).to_be_visible()
     assert Run.objects.filter(state="queued").count() == 2
+    page.get_by_role("button", name="Resume", exact=True).press("Enter")
+    expect(page.get_by_text("none of them is paused")).to_be_visible()
     page.set_viewport_size({"width": 390, "height": 800})
     assert layout_faults(page) == []
 

@@ -13,6 +13,11 @@ const API = "/api/v1/runs";
 const list = document.getElementById("run-list");
 const DONE = { archive: "Archived", restore: "Restored", tag: "Tagged", untag: "Removed the tag from", group: "Grouped" };
 Object.assign(DONE, { stop: "Asked to stop:", pause: "Asked to pause:", resume: "Resumed" });
+const NOTHING = {
+  stop: "Nothing to stop: none of them is under way.",
+  pause: "Nothing to pause: none of them is under way.",
+  resume: "Nothing to resume: none of them is paused. Resume a failed or stopped run on its own page.",
+};
 const runs = (n) => `${n.toLocaleString("en")} run${n === 1 ? "" : "s"}`;
 const complain = (error) => toast(error.fields?.[0] ? `${error.message} ${error.fields[0].message ?? ""}` : error.message, { tone: "bad", id: error.id });
 
@@ -115,7 +120,7 @@ const act = async (action) => tell(action, await change(action));
 function tell(action, change) {
   const text = `${DONE[action]} ${runs(change.changed)}`;
   if (change.refused.length) toast(change.refused.join(" "), { tone: "warn" });
-  else if (!change.changed) toast("Nothing to change: all are in this state already.", { tone: "info" });
+  else if (!change.changed) toast(NOTHING[action] ?? "Nothing to change: all are in this state already.", { tone: "info" });
   if (!change.changed) return;
   const undo = change.id === null ? null : { label: "Undo", run: () => takeBack(change.id) };
   remember(text, change.id);
