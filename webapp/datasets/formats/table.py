@@ -158,7 +158,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
     for field in columns.keys() & {*PAIRS[0], *PAIRS[1]}:
         _no_messages(cells[field], columns[field])
     prompt = _prompt(cells, columns)
-    used = {column for field, column in columns.items() if field != "response" or not _tells_more(cells[field])}
+    used = {column for field, column in columns.items() if field != "response" or _is_whole(cells)}
     data: dict[str, Any] = {"prompt": prompt, "meta": remaining_fields(row, used)}
     data |= _answers(cells, columns)
     if cells.get("rubric") is not None:
@@ -235,10 +235,11 @@ def _response(value: Any, name: str, column: str) -> dict[str, str]:
     return {"id": str(value.get("id") or name), "text": value["text"], "origin": str(origin)}
 
 
-def _tells_more(response: Any) -> bool:
-    """Whether a cell of responses has something for which a response has no field."""
-    many = response if isinstance(response, list) else [response]
-    return any(isinstance(one, dict) and set(one) - {"id", "text", "model"} for one in many)
+def _is_whole(cells: dict[str, Any]) -> bool:
+    """Whether the example has all that the cell of responses holds. It reads none beside a pair, and has no field for a score."""
+    many = cells["response"] if isinstance(cells["response"], list) else [cells["response"]]
+    more = any(isinstance(one, dict) and set(one) - {"id", "text", "model"} for one in many)
+    return cells.get("chosen") is None and not more
 
 
 def _text(value: Any, column: str) -> str:

@@ -518,6 +518,12 @@ def test_a_response_of_a_pair_that_is_a_conversation_as_text_is_refused(names, p
         table.convert(row, {})
 
 
+def test_a_response_beside_a_better_and_a_worse_one_is_kept():
+    row = {"prompt": "Which?", "response": "Other.", "chosen": "Good.", "rejected": "Bad."}
+    made = Example.model_validate(table.convert(row, {}))
+    assert [each.text for each in made.responses] == ["Good.", "Bad."] and made.meta == {"response": "Other."}
+
+
 def test_a_reference_is_kept_as_it_was_written():
     for written, kept in (('{"a": true}', '{"a": true}'), ({"ä": [1, True]}, '{"ä": [1, true]}'), (3, "3")):
         assert table.convert({"prompt": "Which?", "reference": written}, {})["reference"] == kept

@@ -11,8 +11,10 @@ from django.utils.html import strip_tags
 from tests.pages import page_html
 from webapp.core.problems import Invalid
 from webapp.datasets.ingest import inspection, loader, reader, services
+from webapp.datasets.ingest.checkpoint import ImportCheckpoint
 from webapp.datasets.ingest.preview import preview
 from webapp.datasets.models import Example, ImportJob
+from webapp.datasets.versions.split_rule import Rule
 
 PROMPTS = [{"prompt": f"Question {number}?"} for number in range(25)]
 GUESSED = {"prompt": "question", "response": "answer"}
@@ -163,6 +165,17 @@ def test_an_import_that_goes_on_knows_which_columns_its_rows_had(import_rows, mo
     services.run_import(job.pk)
     job.refresh_from_db()
     assert job.state == ImportJob.State.FINISHED and job.counts["examples"] == 7
+
+
+def test_two_readers_together_know_which_columns_the_rows_had(tmp_path, monkeypatch):
+    """Each of them knows only its own batches."""
+    monkeypatch.setattr(reader, "ROWS", 2)
+    path = tmp_path / "rows.jsonl"
+    path.write_text(lines(RULED))
+    taken = ImportCheckpoint(1, "", None)
+    one = reader.Reader(path, path.name, (path.name,), "table", MAPPED | {"system": "none"}, Rule(0.5), taken, turns=2)
+    unmet = [list(each.ready(None))[-1].unmet for each in (one, replace(one, turn=1))]
+    assert unmet == [{"none", "rules"}, {"none"}] and unmet[0] & unmet[1] == {"none"}
 
 
 def test_the_page_gives_a_mapping_only_if_somebody_chose_a_column(as_researcher):
