@@ -240,6 +240,28 @@ def test_texts_and_choices_have_room_beside_open_guidelines(open_page, as_annota
     assert page.locator(".work-letter", has_text="Rationale").bounding_box()["height"] < 30
 
 
+def test_the_steps_of_dimensions_have_room_in_an_answer_beside_the_responses(open_page, as_annotator, team):
+    """In a window of 1280 px with open guidelines, seven steps had 56 px, and the other buttons lay over them."""
+    project = make_project(team.owner, team.annotator, tasks=1, dimensions=["Correctness", "Style"])
+    page = open_page(as_annotator)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    Bench(page, project).press("d")
+    expect(page.locator(".work-pairwise")).to_have_attribute("data-dock", "beside")
+    boxes = [each.bounding_box() for each in page.locator(".work-step, .work-others .btn, .work-reasons-head").all()]
+    assert all(box["width"] > 45 for box in boxes)
+    over = [
+        (one, two)
+        for place, one in enumerate(boxes)
+        for two in boxes[:place]
+        if one["x"] + 1 < two["x"] + two["width"]
+        and two["x"] + 1 < one["x"] + one["width"]
+        and one["y"] + 1 < two["y"] + two["height"]
+        and two["y"] + 1 < one["y"] + one["height"]
+    ]
+    assert not over
+    picture(page, "workbench-beside")
+
+
 def test_guidelines_are_open_until_the_first_task_is_submitted(open_page, as_annotator, team):
     project = make_project(team.owner, team.annotator)
     bench = Bench(open_page(as_annotator), project)
