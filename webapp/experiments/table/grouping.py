@@ -43,8 +43,11 @@ AS_SHOWN = {
 """Facts whose cells say more, or something else, than the order reads."""
 LABELS = {TAG: "Tag"} | {name: columns.FACTS[name] for name in FACTS}
 Value = float | str | None
+Held = dict[str, dict[int, Value]]
+"""The values of runs by the name of a column, then by the run. A run without a value is left out."""
+NUMBERS = ("number", "low", "high")
 VALUES = """
-SELECT column_id, run_id, number, low, high, text FROM experiments_runvalue
+SELECT column_id, run_id, text, number, low, high FROM experiments_runvalue
 WHERE run_id = ANY(%(runs)s) AND column_id = ANY(%(columns)s)
 """
 
@@ -138,7 +141,7 @@ def _groups(states: Mapping[int, str], by: Column | None, name: str) -> "dict[st
 
 def _held(ids: list[int], by: Column | None, name: str) -> Iterable[tuple[int, Value]]:
     if by is not None:
-        return [(run_id, value) for (run_id, _), value in _values(ids, [by]).items()]
+        return _values(ids, [by])[by.name].items()
     if name == TAG:
         return RunTag.objects.filter(run__in=ids).order_by("name").values_list("run_id", "name")
     if name == "by":
@@ -148,33 +151,35 @@ def _held(ids: list[int], by: Column | None, name: str) -> Iterable[tuple[int, V
     return [(run_id, value or None) for run_id, value in facts]
 
 
-def _values(ids: Collection[int], shown: Iterable[Column]) -> dict[tuple[int, str], Value]:
+def _values(ids: Collection[int], shown: Iterable[Column]) -> Held:
     """Like `queries.values_of`, without an object for each of the many values."""
     by_pk: dict[int, list[Column]] = {}
     for column in shown:
         if column.pk is not None:
             by_pk.setdefault(column.pk, []).append(column)
+    found: Held = {column.name: {} for each in by_pk.values() for column in each}
     if not by_pk:
-        return {}
+        return found
     with connection.cursor() as cursor:
         cursor.execute(VALUES, {"runs": list(ids), "columns": list(by_pk)})
         rows = cursor.fetchall()
-    found: dict[tuple[int, str], Value] = {}
-    for column_id, run_id, number, low, high, text in rows:
-        numbers = {"number": number, "low": low, "high": high}
-        for column in by_pk[column_id]:
-            found[run_id, column.name] = text if text is not None else numbers[column.attribute]
+    places = {
+        pk: [(found[column.name], NUMBERS.index(column.attribute)) for column in each] for pk, each in by_pk.items()
+    }
+    for column_id, run_id, text, *numbers in rows:
+        for held, place in places[column_id]:
+            held[run_id] = text if text is not None else numbers[place]
     return found
 
 
-def _facts(ids: Collection[int], shown: Iterable[Column]) -> dict[tuple[int, str], Value]:
-    """{(run, name of the column): words} of the facts that several runs can share. A run without one has "", so that it shares none."""
+def _facts(ids: Collection[int], shown: Iterable[Column]) -> Held:
+    """The words of the facts that several runs can share. A run without one has "", so that it shares none."""
     names = [column.name for column in shown if column.pk is None and column.name in FACTS and column.name != "state"]
     if not names:
         return {}
     held = {f"fact_{name}": AS_SHOWN.get(name, keyset.ON_RUNS[name]) for name in names}
-    rows = Run.objects.filter(pk__in=ids).annotate(**held).values_list("pk", *held)
-    return {(pk, name): value or "" for pk, *values in rows for name, value in zip(names, values, strict=True)}
+    rows = list(Run.objects.filter(pk__in=ids).annotate(**held).values_list("pk", *held))
+    return {name: {row[0]: row[place] or "" for row in rows} for place, name in enumerate(names, 1)}
 
 
 def _ordered(
@@ -209,12 +214,12 @@ def _mean(cell: FoldedCell) -> tuple[int, float | str] | None:
     return _rank(cell.estimate.value if cell.estimate else cell.value)
 
 
-def _of(column: Column, ids: Iterable[int], values: Mapping[tuple[int, str], Value]) -> list[Value]:
-    return [values.get((pk, column.name)) for pk in ids]
+def _of(column: Column, ids: Iterable[int], values: Held) -> list[Value]:
+    return list(map(values.get(column.name, {}).get, ids))
 
 
-def _seeds(ids: Iterable[int], values: Mapping[tuple[int, str], Value]) -> list[float | None]:
-    return [value if isinstance(value := values.get((pk, "seed")), float) else None for pk in ids]
+def _seeds(ids: Iterable[int], values: Held) -> list[float | None]:
+    return [value if isinstance(value, float) else None for value in map(values.get("seed", {}).get, ids)]
 
 
 def _rows(
