@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from webapp.core.database import snapshots
 from webapp.core.tasks import enqueue
 from webapp.datasets.encoding.copy_format import moment
 
@@ -35,8 +36,10 @@ class RangeMeans:
     at: NDArray[np.float64]
 
 
+@snapshots.one_moment()
 def means(run_ids: Sequence[int], key: str, most: int) -> RangeMeans:
-    """At most so many ranges; each is one step if there are no more steps. Four to eight statements, for any number of runs and points."""
+    """At most so many ranges; each is one step if there are no more steps. Five to nine statements, for any number of runs and points, of which
+    none sees points or levels that were written or deleted after the first."""
     ends = points.ends(run_ids, key)
     low = min((first for first, _ in ends.values()), default=0)
     high = max((last for _, last in ends.values()), default=0)
@@ -62,9 +65,8 @@ def _read(sums: "_Sums", run_ids: Sequence[int], key: str, ends: Sequence[tuple[
         found = stored_levels.means(run_ids, key, below)
     if old:
         sums.forget(old)
-        single = [each for each in single if each[0] not in old] + [
-            (place, -1, stored_levels.LAST_STEP) for place in old
-        ]
+        single = [each for each in single if each[0] not in old]
+        single += [(place, ends[place][0] - 1, ends[place][1]) for place in old]
         for place in old:
             enqueue(condensing.TASK, run_ids[place])
     for of, piece in points.between(run_ids, key, single):
@@ -79,7 +81,7 @@ def _wanted(
     reach = stored_levels.covered_each(run_ids, [key] * len(run_ids))
     for place, (covered, (first, last)) in enumerate(zip(reach, ends, strict=True)):
         highest = _highest(covered, sums.ranges(first, last))
-        single.append((place, covered.steps[0] if highest >= 0 else -1, stored_levels.LAST_STEP))
+        single.append((place, covered.steps[0] if highest >= 0 else first - 1, last))
         for level in range(highest + 1):
             after = -1 if level == highest else covered.beyond(level)
             units.append((place, level, after, covered.steps[level]))

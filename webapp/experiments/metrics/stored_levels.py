@@ -51,7 +51,6 @@ DELETE FROM experiments_metriclevel AS row USING unnest(%(keys)s::text[]) AS wan
 ) AS first
 WHERE row.run_id = %(run)s AND row.key = wanted.key AND first.old
 """
-LAST_STEP = 2**31 - 1
 
 
 @dataclass

@@ -1,16 +1,20 @@
 """Means of ranges of steps are those of all points, whether levels are there or not, and long runs are read from their levels."""
 
+import itertools
 import random
 import statistics
+import threading
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from webapp.experiments.bulk import StepMetrics
 from webapp.experiments.metrics import condensing, levels, points, ranges, writing
-from webapp.experiments.models import MetricLevel, MetricPoint, Run
+from webapp.experiments.models import MetricLevel, MetricPoint, MetricStretch, Run
 
 pytestmark = pytest.mark.django_db
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -70,7 +74,11 @@ def agree(runs: list[Run], most: int) -> None:
     told, plain = found(runs, most), expected(runs, most)
     assert sorted(told) == sorted(plain)
     for place, numbers in plain.items():
-        assert told[place] == pytest.approx(numbers, rel=1e-9, abs=1e-6), (place, most)
+        assert told[place] == about(numbers), (place, most)
+
+
+def about(numbers: tuple[float, float]) -> Any:
+    return pytest.approx(numbers, rel=1e-9, abs=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -145,3 +153,65 @@ def test_means_cost_the_same_queries_for_any_number_of_runs(launch, small, asked
             assert found(some, 5)
         counted.append(len(queries))
     assert counted[0] == counted[1]
+
+
+def afterwards(number: int, change: Callable[[Run], None], run: Run) -> Callable[..., Any]:
+    """Another connection makes the change when the statement of that number has been answered."""
+    counted = itertools.count()
+
+    def work():
+        change(run)
+        connection.close()
+
+    def execute_then_change(execute, *given):
+        answer = execute(*given)
+        if next(counted) == number:
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join(30)
+        return answer
+
+    return execute_then_change
+
+
+def writes(*steps: int) -> Callable[[Run], None]:
+    """A writer stores steps in one transaction, then a worker condenses the run."""
+
+    def change(run: Run) -> None:
+        with transaction.atomic():
+            write(run, dict.fromkeys(steps, 5.0))
+        condensing.condense(run.pk)
+
+    return change
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("most", [2, 62], ids=["ranges", "single steps"])
+@pytest.mark.parametrize("steps", [[64], [*range(64, 80)], [1], [20]], ids=["behind", "many", "before", "again"])
+def test_means_are_those_of_one_moment(launch, small, asked, steps, most):
+    """A run goes on, or writes a step again, between two statements."""
+    runs = [launch(name=f"r{i}") for i in range(3)]
+    for run in runs:
+        write(run, {step: step % 7 / 3 for step in range(2, 64)})
+        condensing.condense(run.pk)
+    for number, changed in itertools.product(range(8), (runs[0], runs[2])):
+        kept = stored(changed)
+        before = expected(runs, most)
+        with connection.execute_wrapper(afterwards(number, writes(*steps), changed)):
+            told = found(runs, most)
+        after = expected(runs, most)
+        assert any(
+            sorted(told) == sorted(plain) and all(told[place] == about(plain[place]) for place in plain)
+            for plain in (before, after)
+        ), (number, changed.name)
+        restore(changed, kept)
+
+
+def stored(run: Run) -> list[list[Any]]:
+    return [list(model.objects.filter(run=run)) for model in (MetricPoint, MetricStretch, MetricLevel)]
+
+
+def restore(run: Run, kept: list[list[Any]]) -> None:
+    for model, rows in zip((MetricPoint, MetricStretch, MetricLevel), kept, strict=True):
+        model.objects.filter(run=run).delete()
+        model.objects.bulk_create(rows)
