@@ -11,6 +11,7 @@ from typing import Any
 from django.db import connection
 
 from . import levels
+from .models import MetricLevel
 
 COVERED = """
 SELECT wanted.place - 1, level, newest.number + 1, newest.last_step
@@ -43,13 +44,23 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS found
 """
-# rows from before there were means: new rows go to the end, so the first row tells
-FORGOTTEN = """
-DELETE FROM experiments_metriclevel AS row USING unnest(%(keys)s::text[]) AS wanted(key) CROSS JOIN LATERAL (
-    SELECT means IS NULL AS old FROM experiments_metriclevel AS first
-    WHERE first.run_id = %(run)s AND first.key = wanted.key AND first.level = 0 ORDER BY last_step LIMIT 1
-) AS first
-WHERE row.run_id = %(run)s AND row.key = wanted.key AND first.old
+# Metrics with rows from before there were means. Only rows are read that no row of the next level stands for yet: a worker of before, which
+# made rows without means, made none with means of them.
+OLD = """
+SELECT wanted.key FROM unnest(%(keys)s::text[]) AS wanted(key)
+WHERE EXISTS (
+    SELECT FROM generate_series(0, %(highest)s) AS level
+    CROSS JOIN LATERAL (
+        SELECT coalesce(max(last_step), -1) AS until FROM experiments_metriclevel AS row
+        WHERE row.run_id = %(run)s AND row.key = wanted.key AND row.level = level.level + 1
+    ) AS above
+    CROSS JOIN LATERAL (
+        SELECT FROM experiments_metriclevel AS row
+        WHERE row.run_id = %(run)s AND row.key = wanted.key AND row.level = level.level AND row.last_step > above.until
+            AND row.means IS NULL
+        LIMIT 1
+    ) AS waiting
+)
 """
 
 
@@ -117,9 +128,10 @@ def means(
 
 
 def forget_old(run_id: int, keys: Sequence[str]) -> None:
-    """Removes the levels of metrics whose rows have no means. The caller holds the lock of the run."""
-    with connection.cursor() as cursor:
-        cursor.execute(FORGOTTEN, {"run": run_id, "keys": list(keys)})
+    """Removes the levels of metrics of which a row has no means. The caller holds the lock of the run."""
+    old = [key for (key,) in _found(OLD, {"run": run_id, "keys": list(keys), "highest": levels.HIGHEST})]
+    if old:
+        MetricLevel.objects.filter(run_id=run_id, key__in=old).delete()
 
 
 def _found(statement: str, given: dict[str, Any]) -> list[Any]:

@@ -137,6 +137,24 @@ def test_levels_from_before_there_were_means_are_not_read_and_are_made_again(lon
     assert asked == []
 
 
+@pytest.mark.parametrize("rows", [1, 4, 7])
+@pytest.mark.parametrize("more", [1, 2, 3, 4, 9, 12])
+def test_levels_of_a_worker_of_before_an_upgrade_are_made_again(run, small, asked, rows, more):
+    """It goes on for a while, behind rows of a newer worker that have means."""
+    write(run, {step: step / 7 for step in range(4 * rows)})
+    condensing.condense(run.pk)
+    newer = list(MetricLevel.objects.values_list("pk", flat=True))
+    write(run, {step: step / 7 for step in range(4 * rows, 4 * (rows + more))})
+    condensing.condense(run.pk)
+    assert MetricLevel.objects.exclude(pk__in=newer).update(means=None) >= more
+    agree([run], 2)
+    for front in range(4 * (rows + more), 4 * (rows + more + 3), 4):
+        write(run, {step: step / 7 for step in range(front, front + 4)})
+        condensing.condense(run.pk)
+        assert not MetricLevel.objects.filter(means=None).exists()
+    agree([run], 2)
+
+
 def test_large_values_have_a_mean(run):
     write(run, dict.fromkeys(range(1, 9), 1.5e308))
     assert {value for value, _ in found([run], 2).values()} == {1.5e308}
