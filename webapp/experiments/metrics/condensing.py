@@ -5,7 +5,6 @@ points in it change later, the same transaction removes the level's rows. Points
 depends on a task that was lost.
 """
 
-import math
 import random
 from collections.abc import Mapping, Sequence
 
@@ -64,10 +63,8 @@ def condense(run_id: int) -> None:
 
 
 def _keys(run_id: int) -> list[str]:
-    """Keys whose newest point has a finite value. Others, such as histograms, are not drawn as curves."""
-    return [
-        each.key for each in points.newest([run_id])[run_id] if each.value is not None and math.isfinite(each.value)
-    ]
+    """Keys that are drawn as curves: not histograms. The newest value may be NaN, of a run that has diverged."""
+    return [each.key for each in points.newest([run_id])[run_id] if each.is_number]
 
 
 def _condense(run_id: int, keys: list[str]) -> list[str]:

@@ -26,7 +26,7 @@ def metric_keys(run_id: int) -> tuple[list[str], list[str]]:
 def curve_keys(run_id: int) -> list[str]:
     """The keys that have values, sorted; not those that have only histograms."""
     found = stored_points.newest([run_id])[run_id]
-    return [each.key for each in found if each.value is not None or not each.has_histogram]
+    return [each.key for each in found if each.is_number]
 
 
 def curves(run: Run, keys: list[str] | None = None, max_points: int = 600) -> str:

@@ -45,6 +45,11 @@ class NewestPoint:
     value: float | None
     has_histogram: bool
 
+    @property
+    def is_number(self) -> bool:
+        """False if there is only a histogram. The number may be NaN or infinite."""
+        return self.value is not None or not self.has_histogram
+
 
 @dataclass(frozen=True)
 class PointSummary:
@@ -95,19 +100,47 @@ def read_points(
         yield from _pieces(found)
 
 
-def between(
-    run_ids: Sequence[int], key: str, wanted: Sequence[tuple[int, int, int]]
-) -> Iterator[tuple[NDArray[np.int64], levels.Points]]:
-    """For each (place of a run, step, step) wanted the finite values of a metric behind the first step and not behind the second, in pieces and in
-    no order. With each piece, the places of the runs of its points."""
-    if wanted:
-        places, after, until = map(list, zip(*wanted, strict=True))
-        runs = [run_ids[place] for place in places]
-        for (packed,) in _rows(sql.BETWEEN, places=places, runs=runs, after=after, until=until, key=key):
-            of, step, value, time = binary_rows.opened(packed, sql.BETWEEN_CELLS)
-            found = np.empty(len(of), levels.POINT)
-            found["step"], found["value"], found["at"] = step, value, time
-            yield of.astype(np.int64), found
+@dataclass(frozen=True)
+class StepRanges:
+    """The steps from `low` on, `span` of them, in at most `most` ranges of equal length; each is one step if there are no more steps."""
+
+    low: int
+    span: int
+    most: int
+
+    @property
+    def number(self) -> int:
+        return min(self.span, self.most)
+
+    def of(self, steps: NDArray[Any]) -> NDArray[np.int64]:
+        """The ranges in which the steps lie."""
+        return (steps.astype(np.int64) - self.low) * self.number // self.span
+
+
+@dataclass(frozen=True, eq=False)
+class PointsInRanges:
+    """Points, taken together: of `wanted` (a place) in the range `place` so many `points`, and the means of their values and of their times
+    (`at`, microseconds since 2000)."""
+
+    wanted: NDArray[np.int64]
+    place: NDArray[np.int64]
+    points: NDArray[np.int64]
+    value: NDArray[np.float64]
+    at: NDArray[np.float64]
+
+
+def in_ranges(key: str, wanted: Sequence[tuple[int, int, int]], ranges: StepRanges, since: datetime) -> PointsInRanges:
+    """For each (run id, step, step) wanted the finite values of a metric behind the first step and not behind the second. All these steps lie in
+    the ranges. The database adds the points up, because there may be many. `since`: a time near the points; sums of seconds since then are more
+    exact than sums of larger numbers."""
+    runs, after, until = map(list, zip(*wanted, strict=True)) if wanted else ([], [], [])
+    began = int(since.timestamp())
+    steps = {"low": ranges.low, "parts": ranges.number, "span": ranges.span}
+    [(packed,)] = _rows(sql.RANGES, runs=runs, after=after, until=until, key=key, since=began, **steps)
+    number, place, points, total, large, seconds = binary_rows.opened(packed, sql.RANGES_CELLS)
+    value = total / points + large / points * sql.LARGE
+    at = np.rint(seconds / points * 1e6) + (began - levels.EPOCH_S) * 1e6
+    return PointsInRanges(number - 1, place, points, value, at)
 
 
 def _points(found: NDArray[Any]) -> levels.Points:

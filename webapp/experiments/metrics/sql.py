@@ -174,28 +174,46 @@ ENDS = """
 SELECT wanted.run_id, ends.first, ends.last FROM unnest(%(runs)s::bigint[]) AS wanted(run_id) CROSS JOIN LATERAL ({ends}) AS ends
 WHERE ends.first IS NOT NULL
 """.replace("{ends}", ENDS_OF.format(run="wanted.run_id", key="%(key)s"))
-# the points of one metric of many runs behind a step and up to another; of a stretch only the part that is asked for is unpacked
-BETWEEN_CELLS = (("place", "int4"), ("step", "int4"), ("value", "float8"), ("time", "timestamptz"))
-BETWEEN = """
-SELECT {sent} FROM unnest(%(places)s::int[], %(runs)s::bigint[], %(after)s::int[], %(until)s::int[]) AS wanted(place, run_id, after, until)
+# The points of one metric of many runs behind a step and up to another, as sums over each range of steps; of a stretch only the part that
+# is asked for is unpacked. Values whose sum may be no number are divided before: not those near zero, of which nothing might be left.
+RANGES_CELLS = (
+    ("number", "int8"),
+    ("place", "int8"),
+    ("points", "int8"),
+    ("total", "float8"),
+    ("large", "float8"),
+    ("seconds", "float8"),
+)
+LARGE = 2**32  # by so much; exact, as a power of two
+RANGES = """
+SELECT {sent} FROM unnest(%(runs)s::bigint[], %(after)s::int[], %(until)s::int[]) WITH ORDINALITY AS wanted(run_id, after, until, number)
 CROSS JOIN LATERAL (
-    SELECT step, value, time FROM experiments_metricpoint
-    WHERE run_id = wanted.run_id AND key = %(key)s AND value IS NOT NULL AND step > wanted.after AND step <= wanted.until
-    UNION ALL
-    SELECT point.step, point.value, point.time FROM experiments_metricstretch AS stretch
-    CROSS JOIN LATERAL (
-        SELECT width_bucket(wanted.after, steps) + 1 AS first, width_bucket(wanted.until, steps) AS last
-    ) AS part
-    CROSS JOIN LATERAL unnest(
-        steps[part.first:part.last], numbers[part.first:part.last], times[part.first:part.last]
-    ) AS point(step, value, time)
-    WHERE stretch.run_id = wanted.run_id AND stretch.key = %(key)s AND stretch.first_step <= wanted.until
-        AND stretch.first_step >= coalesce((
-            SELECT max(first_step) FROM experiments_metricstretch
-            WHERE run_id = wanted.run_id AND key = %(key)s AND first_step <= greatest(wanted.after, 0)
-        ), 0)
-) AS found GROUP BY wanted.place
-""".replace("{sent}", binary_rows.sent(BETWEEN_CELLS))
+    SELECT
+        (step - %(low)s)::bigint * %(parts)s / %(span)s AS place,
+        count(*) AS points,
+        coalesce(sum(value) FILTER (WHERE abs(value) < 1e290::float8), 0) AS total,
+        coalesce(sum(value / {large}) FILTER (WHERE abs(value) >= 1e290::float8), 0) AS large,
+        sum(date_part('epoch', time) - %(since)s) AS seconds
+    FROM (
+        SELECT step, value, time FROM experiments_metricpoint
+        WHERE run_id = wanted.run_id AND key = %(key)s AND value IS NOT NULL AND step > wanted.after AND step <= wanted.until
+        UNION ALL
+        SELECT point.step, point.value, point.time FROM experiments_metricstretch AS stretch
+        CROSS JOIN LATERAL (
+            SELECT width_bucket(wanted.after, steps) + 1 AS first, width_bucket(wanted.until, steps) AS last
+        ) AS part
+        CROSS JOIN LATERAL unnest(
+            steps[part.first:part.last], numbers[part.first:part.last], times[part.first:part.last]
+        ) AS point(step, value, time)
+        WHERE stretch.run_id = wanted.run_id AND stretch.key = %(key)s AND stretch.first_step <= wanted.until
+            AND stretch.first_step >= coalesce((
+                SELECT max(first_step) FROM experiments_metricstretch
+                WHERE run_id = wanted.run_id AND key = %(key)s AND first_step <= greatest(wanted.after, 0)
+            ), 0)
+    ) AS point
+    GROUP BY place
+) AS found
+""".replace("{sent}", binary_rows.sent(RANGES_CELLS)).replace("{large}", str(LARGE))
 TYPICAL = """
 WITH newest AS (
     SELECT run.id, run.recipe, row_number() OVER (PARTITION BY run.recipe ORDER BY run.id DESC) AS back

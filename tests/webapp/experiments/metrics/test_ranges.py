@@ -1,6 +1,7 @@
 """Means of ranges of steps are those of all points, whether levels are there or not, and long runs are read from their levels."""
 
 import itertools
+import math
 import random
 import statistics
 import threading
@@ -12,6 +13,7 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from webapp.core.database import binary_rows
 from webapp.experiments.bulk import StepMetrics
 from webapp.experiments.metrics import condensing, levels, points, ranges, writing
 from webapp.experiments.models import MetricLevel, MetricPoint, MetricStretch, Run
@@ -106,28 +108,67 @@ def test_means_are_those_of_all_points_whatever_is_condensed(launch, small, aske
     assert set(MetricLevel.objects.values_list("level", flat=True)) >= {0, 1, 2} and asked == []
 
 
-@pytest.fixture
-def long(run):
+def fill(run: Run, count: int) -> None:
     MetricPoint.objects.bulk_create(
         MetricPoint(run=run, key="loss", step=step, value=float(step % 10), time=NOON + timedelta(seconds=7 * step))
-        for step in range(20_000)
+        for step in range(count)
     )
+
+
+@pytest.fixture
+def long(run):
+    fill(run, 20_000)
     condensing.condense(run.pk)
     return run
 
 
 def test_a_long_run_is_read_from_its_levels(long, asked, monkeypatch):
     read = []
-    real = points.between
-    monkeypatch.setattr(
-        points, "between", lambda *given: (each for each in real(*given) if not read.append(len(each[0])))
-    )
+    real = points.in_ranges
+    monkeypatch.setattr(points, "in_ranges", lambda *given: (read.append(real(*given)), read[-1])[1])
     agree([long], 7)
-    assert 0 < sum(read) < 500, "some at the borders of the ranges, and those that no level has yet"
+    assert 0 < sum(each.points.sum() for each in read) < 500, "some at the borders, and those that no level has yet"
 
 
-def test_levels_from_before_there_were_means_are_not_read_and_are_made_again(long, asked):
+@pytest.mark.parametrize("condensed", [False, True], ids=["without levels", "levels without means"])
+def test_no_more_comes_from_the_database_of_longer_runs(launch, asked, monkeypatch, condensed):
+    sizes = []
+    real = binary_rows.opened
+    monkeypatch.setattr(binary_rows, "opened", lambda *given: (sizes.append(len(given[0])), real(*given))[1])
+    for count in (2000, 20_000):
+        run = launch(name=f"{count} points")
+        fill(run, count)
+        if condensed:
+            condensing.condense(run.pk)
+            MetricLevel.objects.update(means=None)
+        agree([run], 7)
+    assert len(sizes) == 2 and sizes[0] == sizes[1]
+
+
+def test_long_runs_without_levels_are_condensed(launch, asked, monkeypatch):
+    monkeypatch.setattr(ranges, "LONG", 300)
+    runs = [launch(name=f"{count} points") for count in (299, 300, 900, 600)]
+    for run, count in zip(runs, (299, 300, 900, 600), strict=True):
+        fill(run, count)
+    agree(runs, 7)
+    assert asked == [(condensing.TASK, runs[place].pk) for place in (2, 3, 1)], "the longest first"
+    asked.clear()
+    monkeypatch.setattr(ranges, "ASKED", 2)
+    agree(runs, 7)
+    assert asked == [(condensing.TASK, runs[place].pk) for place in (2, 3)]
+    asked.clear()
+    for run in runs:
+        condensing.condense(run.pk)
+    agree(runs, 7)
+    agree(runs, 200)  # more ranges than units: all points are read
+    assert asked == []
+
+
+@pytest.mark.parametrize("diverged", [False, True])
+def test_levels_from_before_there_were_means_are_not_read_and_are_made_again(long, asked, diverged):
     MetricLevel.objects.update(means=None)
+    if diverged:
+        writing.logged(long.pk, [points.LoggedPoint("loss", 20_000, NOON, math.nan)])
     agree([long], 7)
     assert asked == [(condensing.TASK, long.pk)]
     asked.clear()
@@ -158,6 +199,13 @@ def test_levels_of_a_worker_of_before_an_upgrade_are_made_again(run, small, aske
 def test_large_values_have_a_mean(run):
     write(run, dict.fromkeys(range(1, 9), 1.5e308))
     assert {value for value, _ in found([run], 2).values()} == {1.5e308}
+
+
+def test_single_values_come_as_they_were_sent(run):
+    sent = {1: 5e-324, 2: 1.5e308, 3: -1.7e308, 4: 0.1, 5: 0.0, 6: 1e-300}
+    write(run, sent)
+    assert {place + 1: value for (_, place), (value, _) in found([run], 6).items()} == sent
+    assert [value for value, _ in found([run], 2).values()] == [pytest.approx(-2e307 / 3), pytest.approx(0.1 / 3)]
 
 
 def test_means_cost_the_same_queries_for_any_number_of_runs(launch, small, asked):
@@ -192,21 +240,23 @@ def afterwards(number: int, change: Callable[[Run], None], run: Run) -> Callable
     return execute_then_change
 
 
-def writes(*steps: int) -> Callable[[Run], None]:
-    """A writer stores steps in one transaction, then a worker condenses the run."""
+def writes(steps: list[int], then_condense: bool) -> Callable[[Run], None]:
+    """A writer stores steps in one transaction."""
 
     def change(run: Run) -> None:
         with transaction.atomic():
             write(run, dict.fromkeys(steps, 5.0))
-        condensing.condense(run.pk)
+        if then_condense:
+            condensing.condense(run.pk)
 
     return change
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("most", [2, 62], ids=["ranges", "single steps"])
+@pytest.mark.parametrize("condense", [False, True], ids=["stored", "condensed"])
 @pytest.mark.parametrize("steps", [[64], [*range(64, 80)], [1], [20]], ids=["behind", "many", "before", "again"])
-def test_means_are_those_of_one_moment(launch, small, asked, steps, most):
+def test_means_are_those_of_one_moment(launch, small, asked, steps, condense, most):
     """A run goes on, or writes a step again, between two statements."""
     runs = [launch(name=f"r{i}") for i in range(3)]
     for run in runs:
@@ -215,7 +265,7 @@ def test_means_are_those_of_one_moment(launch, small, asked, steps, most):
     for number, changed in itertools.product(range(8), (runs[0], runs[2])):
         kept = stored(changed)
         before = expected(runs, most)
-        with connection.execute_wrapper(afterwards(number, writes(*steps), changed)):
+        with connection.execute_wrapper(afterwards(number, writes(steps, condense), changed)):
             told = found(runs, most)
         after = expected(runs, most)
         assert any(
@@ -225,11 +275,14 @@ def test_means_are_those_of_one_moment(launch, small, asked, steps, most):
         restore(changed, kept)
 
 
+STORED: list[Any] = [MetricPoint, MetricStretch, MetricLevel]
+
+
 def stored(run: Run) -> list[list[Any]]:
-    return [list(model.objects.filter(run=run)) for model in (MetricPoint, MetricStretch, MetricLevel)]
+    return [list(model.objects.filter(run=run)) for model in STORED]
 
 
 def restore(run: Run, kept: list[list[Any]]) -> None:
-    for model, rows in zip((MetricPoint, MetricStretch, MetricLevel), kept, strict=True):
+    for model, rows in zip(STORED, kept, strict=True):
         model.objects.filter(run=run).delete()
         model.objects.bulk_create(rows)
