@@ -217,6 +217,50 @@ def test_an_answer_that_was_begun_before_new_guidelines_names_the_earlier_ones(o
     assert [each.guidelines.number for each in Answer.objects.order_by("id")][1:] == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("left", "numbers"),
+    [
+        ("a draft in this browser", [1, 2]),
+        ("a draft of another browser", [1, 2]),
+        ("a copy that the server lacks", [1, 2]),
+        ("a draft begun after the change", [2, 2]),
+    ],
+)
+def test_an_answer_names_the_guidelines_under_which_it_was_begun_after_a_reload_too(
+    open_page, as_annotator, team, left, numbers
+):
+    project = make_project(team.owner, team.annotator)
+    bench = Bench(open_page(as_annotator), project)
+    publish = lambda: Guidelines.objects.create(project=project, number=2, text="Prefer **kind** answers.")  # noqa: E731
+    if left == "a draft begun after the change":  # of a task that was given before it
+        publish()
+        bench.page.reload()
+        bench.on_task(0)
+    if left == "a copy that the server lacks":
+        # until the page is loaded again
+        bench.page.evaluate("() => { window.fetch = () => Promise.reject(new TypeError('away')); }")
+        bench.press("2")
+        bench.says("kept in this browser")
+    else:
+        bench.press("2")
+        bench.saved()
+    if left == "a draft of another browser":
+        bench.page.evaluate("localStorage.clear()")
+    if left != "a draft begun after the change":
+        publish()
+    assert Assignment.objects.exclude(draft=None).exists() == (left != "a copy that the server lacks")
+    bench.page.reload()
+    bench.on_task(0)
+    expect(bench.page.locator(".work-scale :checked")).to_have_count(1)
+    bench.press("Control+Enter")
+    bench.on_task(1)
+    bench.press("2", "Control+Enter")
+    bench.delivered()
+    until(lambda: Answer.objects.count() == 2)
+    assert [each.guidelines.number for each in Answer.objects.order_by("id")] == numbers
+    assert bench.page.evaluate("Object.keys(localStorage).filter((name) => name.includes('begun:'))") == []
+
+
 def test_texts_and_choices_have_room_beside_open_guidelines(open_page, as_annotator, team):
     """In a window of 1280 px: no choice of a scale has two lines, no title is cut into letters, and no text has lines of two words."""
     pairs = make_project(team.owner, team.annotator, name="Pairs", tasks=1, dimensions=["Correctness", "Style"])

@@ -4,7 +4,7 @@
 // A copy stays in the browser until the server has confirmed exactly this content. Each page writes its own copy, so two tabs cannot
 // overwrite each other. The next page that opens the task finds the copies that were left.
 import { json } from "../http.js";
-import { copyOf, remember, remembered, same } from "./dom.js";
+import { copyOf, recall, remember, remembered, same } from "./dom.js";
 
 const QUIET_MS = 1500;
 const LONGEST_MS = 8000; // the draft is saved even if somebody types without a pause
@@ -13,6 +13,7 @@ const PAGE = Math.random().toString(36).slice(2, 10);
 const KEEPALIVE_LIMIT = 60_000; // browsers send at most 64 kB after a page is closed
 
 const nameFor = (user, id) => `draft:${user}:${id}:`;
+const begunFor = (user, id) => `begun:${user}:${id}`; // the number of the guidelines, until the answer is submitted
 
 /** The newest copy of this task that an earlier page left and the server does not have, or null. */
 export function leftover(user, assignment) {
@@ -21,8 +22,14 @@ export function leftover(user, assignment) {
   return copies.find(([, copy]) => !same(copy.content, assignment.draft))?.[1] ?? null;
 }
 
-export function forget(user, id) {
+export function forgetCopies(user, id) {
   for (const [name] of remembered(nameFor(user, id))) remember(name, null);
+}
+
+/** Forgets the task, because it was submitted or skipped. */
+export function forget(user, id) {
+  forgetCopies(user, id);
+  remember(begunFor(user, id), null);
 }
 
 /** Keeps content that could not be submitted, for the next page that opens the task. */
@@ -36,7 +43,7 @@ export class Draft {
     Object.assign(this, { id: assignment.id, user, clock, tell });
     this.revision = assignment.draft_revision;
     this.content = copyOf(assignment.draft);
-    this.guidelines = 0; // the number of the guidelines under which it was begun
+    this.guidelines = recall(begunFor(user, assignment.id), 0); // the number of those under which it was begun, also on an earlier page
     this.dirty = false;
     this.saving = null;
     this.conflict = null;
@@ -56,6 +63,7 @@ export class Draft {
   }
 
   store() {
+    remember(begunFor(this.user, this.id), this.guidelines || null);
     this.unkept = !remember(nameFor(this.user, this.id) + PAGE, {
       content: this.content, revision: this.revision, seconds: this.clock.seconds, at: Date.now(),
     });

@@ -78,16 +78,17 @@ function show(assignment, { reopened = false } = {}) {
   leaveCurrent();
   hold(false);
   const draft = drafts.get(assignment.id) ?? begin(assignment);
-  current = { assignment, draft, widget: null, touched: Boolean(draft.content), reopened };
-  if (!current.touched || !draft.guidelines) draft.guidelines = sidebar.number;
+  const left = draft.dirty ? null : leftover(setup.user, assignment);
+  const differs = left && left.revision !== draft.revision;
+  current = { assignment, draft, widget: null, touched: Boolean(draft.content ?? (differs ? null : left)), reopened };
+  draft.guidelines = begunUnder(current);
   notes.clear("after");
   problems.clear();
   prompt.draw(assignment.view);
-  const left = draft.dirty ? null : leftover(setup.user, assignment);
-  if (left && left.revision === draft.revision) draft.change(left.content);
+  if (left && !differs) draft.change(left.content);
   mount(draft.content);
   explain(assignment, reopened);
-  if (left && left.revision !== draft.revision) quarrels.differs(left);
+  if (differs) quarrels.differs(left);
   draft.clock.run(true);
   by("work-foot").hidden = false;
   main.dataset.state = "task";
@@ -95,6 +96,13 @@ function show(assignment, { reopened = false } = {}) {
   else told(draft.dirty ? "saving" : draft.revision && !reopened ? "saved" : "idle", { at: assignment.draft_at && new Date(assignment.draft_at) });
   focusTask();
   announce(reopened ? "Your submission is open again." : "Here is the task.");
+}
+
+/** The number of the guidelines under which the answer was begun. For an answer of another browser it is the number of the seat, which were the
+ * newest guidelines when the person got the task. A submission that is open again has the present ones. */
+function begunUnder({ assignment, draft, touched }) {
+  const given = assignment.submitted_at ? 0 : assignment.guidelines;
+  return (touched && (draft.guidelines || given)) || sidebar.number;
 }
 
 function begin(assignment) {

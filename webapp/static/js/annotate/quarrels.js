@@ -1,7 +1,7 @@
 // If the page and the server have different drafts, shows both side by side, with a choice that loses neither.
 import { toast } from "../toast.js";
 import { el } from "./dom.js";
-import { forget } from "./drafts.js";
+import { forgetCopies } from "./drafts.js";
 
 export class Quarrels {
   /** `bench`: parts of the frame: notes, tasks, user, current, describe, remount, reopen, show, hold, advance, forgetDraft. */
@@ -50,10 +50,11 @@ export class Quarrels {
     const { notes, current, remount, user } = this.bench;
     const done = () => {
       notes.drop("leftover");
-      forget(user, current.assignment.id);
+      forgetCopies(user, current.assignment.id);
     };
     const use = () => {
       done();
+      current.touched = true;
       remount(copy.content);
       current.draft.change(copy.content);
     };
@@ -87,19 +88,19 @@ export class Quarrels {
   /** Opens the task again, with the answer shown here instead of the submitted one. */
   async replace() {
     const { bench } = this;
-    const { assignment, widget } = bench.current;
+    const { assignment, draft, widget } = bench.current;
     const content = widget.value();
     bench.hold(true);
     await bench.reopen(assignment.id);
     bench.hold(false);
     if (bench.current.assignment === assignment) return; // it could not be opened; the reason is on the screen
-    this.goOnWith(content);
+    this.goOnWith(content, draft.guidelines);
   }
 
   /** The time ran out: asks whether a seat is still free. */
   async again() {
     const { bench } = this;
-    const { assignment, widget } = bench.current;
+    const { assignment, draft, widget } = bench.current;
     const content = widget.value();
     bench.tasks.drop(assignment.id);
     try {
@@ -115,12 +116,14 @@ export class Quarrels {
     }
     bench.forgetDraft(assignment.id);
     bench.show(same);
-    this.goOnWith(content);
+    this.goOnWith(content, draft.guidelines);
   }
 
-  goOnWith(content) {
+  goOnWith(content, guidelines) {
     const { notes, remount, current } = this.bench;
     notes.drop("leftover"); // it has the same content
+    current.touched = true;
+    current.draft.guidelines = guidelines;
     remount(content);
     current.draft.change(content);
   }
