@@ -24,14 +24,13 @@ from .traversal import Way
 FEW, MANY = 10, 100
 ALLOWED = range(1, DEEPEST + 1)
 UP = ("run", "model", "evaluation", "study", "job", "rollout", "report")
-"""The kinds whose page shows their origin, unless the address says otherwise. Pages of other kinds show what was made of them."""
+"""The kinds whose page shows their origin, unless the address says otherwise. Pages of other kinds show what was made of them, if there is anything."""
 
 
 @require_GET
 @member(Role.REVIEWER)
 def lineage(request: HttpRequest, what: str, what_id: int) -> HttpResponse:
-    way = _way(request.GET.get("way") or ("up" if what in UP else "down"))
-    found = queries.walked(require(request), what, what_id, way)
+    found = _walked(request, what, what_id)
     start, of = found.told(what, found.row), request.GET.get("of", "")
     kinds = [name for name in found.counts if of in ("", name)]
     cursor, limit = (request.GET.get("cursor"), MANY) if of else (None, FEW)
@@ -51,7 +50,7 @@ def lineage(request: HttpRequest, what: str, what_id: int) -> HttpResponse:
             "of": of,
             "what": what,
             "what_id": what_id,
-            "withdrawn": way == "down" and what in ("person", "answer", "example", "guidelines", "version"),
+            "withdrawn": found.way == "down" and what in ("person", "answer", "example", "guidelines", "version"),
             "again": sum(found.again.values()),
         },
     )
@@ -82,6 +81,16 @@ def judge_evaluations(request: HttpRequest, judge_id: int) -> HttpResponse:
     rows = queries.evaluations_of(membership.workspace_id, judge.pk, MANY + 1)
     titled = [(row, RECIPES[row.recipe].title if row.recipe in RECIPES else row.recipe) for row in rows[:MANY]]
     return render(request, "lineage/_evaluations.html", {"rows": titled, "more": len(rows) > MANY, "most": MANY})
+
+
+def _walked(request: HttpRequest, what: str, what_id: int) -> queries.Walked:
+    """The walk in the direction of the address. If the address names none and nothing was made from the row, the walk to its origin."""
+    membership, asked = require(request), request.GET.get("way")
+    found = queries.walked(membership, what, what_id, _way(asked or ("up" if what in UP else "down")))
+    if asked or found.counts or found.way == "up":
+        return found
+    origin = queries.walked(membership, what, what_id, "up")
+    return origin if origin.counts else found
 
 
 def _section(found: queries.Walked, kind: str, cursor: str | None, limit: int) -> dict[str, Any]:

@@ -311,6 +311,18 @@ def test_every_kind_of_row_is_a_start(world):
             assert page.get(f"/lineage/{kind}/{pk}?way={way}").status_code == 200, (kind, way)
 
 
+def test_the_page_of_a_row_from_which_nothing_was_made_shows_its_origin(world, team):
+    lineage = {"from": "filter", "base": world.version.number, "base_id": world.version.pk}
+    fresh = DatasetVersion.objects.create(
+        dataset=world.version.dataset, number=99, state="frozen", digest="f" * 64, lineage=lineage
+    )
+    page = browser(team.reviewer)
+    shown = page.get(f"/lineage/version/{fresh.pk}").content.decode()
+    assert "Nothing was made from it yet" not in shown
+    assert f'href="/lineage/version/{world.version.pk}?way=up"' in shown
+    assert "Nothing was made from it yet" in page.get(f"/lineage/version/{fresh.pk}?way=down").content.decode()
+
+
 def test_the_page_says_where_nothing_is_known(world, team):
     page = browser(team.reviewer)
     assert "It is based on nothing here" in page.get(f"/lineage/version/{world.prompts.pk}?way=up").content.decode()
