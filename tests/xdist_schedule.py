@@ -79,6 +79,7 @@ LONGEST = (
     "tests/upgrade/test_upgrade.py",
     "tests/webapp/datasets/formats/test_real_files.py",
     "tests/webapp/test_closed_doors.py",
+    "tests/webapp/test_api_roles.py",
     "tests/webapp/backups/test_restoring.py",
     "tests/webapp/security/test_scim.py",
     "torch",
