@@ -91,28 +91,6 @@ def test_a_killed_import_that_is_refused_in_the_end_leaves_nothing(killed):
     assert not Dataset.every.exists() and not DatasetVersion.every.exists()
 
 
-@pytest.fixture
-def stopped(import_rows, monkeypatch):
-    """An import that was interrupted after its second batch, in this process."""
-
-    def run(content, **options):
-        monkeypatch.setattr(reader, "ROWS", 2)
-        take, calls = loader.Loader.take, []
-
-        def breaks(self, *batch):
-            calls.append(batch)
-            if len(calls) > 2:
-                raise RuntimeError("the power went")
-            return take(self, *batch)
-
-        with monkeypatch.context() as patch, pytest.raises(RuntimeError):
-            patch.setattr(loader.Loader, "take", breaks)
-            import_rows(content, **options)
-        return ImportJob.objects.latest("id")
-
-    return run
-
-
 def test_a_file_that_changed_meanwhile_is_read_from_its_start(stopped, converted):
     job = stopped([row(f"e{i}") for i in range(8)])
     with open(job.file_path, "w") as file:

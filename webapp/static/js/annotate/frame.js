@@ -69,7 +69,7 @@ async function heard() {
   const number = tasks.guidelines;
   if (!(await sidebar.guidelinesAre(number))) return;
   if (current && !current.touched) current.draft.guidelines = number;
-  notes.show("guidelines", { tone: "info", title: `The guidelines changed: now version ${number}.`, actions: [["Read them", () => sidebar.open("guidelines")]], dismiss: true });
+  notes.show("guidelines", { tone: "info", title: `The guidelines changed: now version ${number}.`, actions: [["Read them", readGuidelines]], dismiss: true });
 }
 
 // ---- showing a task ----
@@ -82,7 +82,7 @@ function show(assignment, { reopened = false } = {}) {
   const differs = left && left.revision !== draft.revision;
   current = { assignment, draft, widget: null, touched: Boolean(draft.content ?? (differs ? null : left)), reopened };
   draft.guidelines = begunUnder(current);
-  notes.clear("after");
+  notes.clear("after", "guidelines"); // told once, perhaps just before the person went on
   problems.clear();
   prompt.draw(assignment.view);
   if (left && !differs) draft.change(left.content);
@@ -156,7 +156,12 @@ function explain(assignment, reopened) {
   heard();
   if (!sidebar.unread) return;
   sidebar.unread = false;
-  notes.show("guidelines", { tone: "info", title: "This project has guidelines.", actions: [["Read them", () => sidebar.open("guidelines")]], dismiss: true });
+  notes.show("unread", { tone: "info", title: "This project has guidelines.", actions: [["Read them", () => sidebar.open("guidelines")]], dismiss: true });
+}
+
+function readGuidelines() {
+  notes.drop("guidelines");
+  sidebar.open("guidelines");
 }
 
 function describe(content) {
@@ -306,7 +311,7 @@ function stay(result) {
     const root = el("div.work-after");
     hold(false);
     leaveCurrent();
-    notes.clear(); // they were about the task before it was submitted
+    notes.clear("guidelines"); // the others were about the task before it was submitted
     by("work-foot").hidden = true;
     by("work-widget").replaceChildren(root);
     kind.after(root, result);
