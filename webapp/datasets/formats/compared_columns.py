@@ -1,6 +1,7 @@
 """Two columns with a response each, and a third that says which one is better."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
 from webapp.files.records import BadRow, Row
@@ -47,17 +48,27 @@ def compared(cells: Row, columns: Mapping) -> Row:
     return made
 
 
-def may_say_which(values: Iterable[Any]) -> bool:
+def numbered(columns: Mapping) -> bool:
+    """Whether the columns of the two responses are numbered 1 and 2, so that these numbers name them."""
+    return columns[FIRST].endswith("1") and columns[SECOND].endswith("2")
+
+
+def may_say_which(values: Sequence[Any], by_number: bool) -> bool:
     """Whether a column with these values may name the better response: a number other than 1 and 2 is a score, a strength, or a place that
-    is counted from 0. True and false are no names."""
-    return all(_number(value) in (None, *NUMBERS) and not isinstance(value, bool) for value in values)
+    is counted from 0. True and false are no names, and numbers alone are names only `by_number`."""
+    if any(_number(value) not in (None, *NUMBERS) or isinstance(value, bool) for value in values):
+        return False
+    given = [value for value in values if value not in (None, "")]
+    return by_number or not given or any(_number(value) is None for value in given)
 
 
 def _number(value: Any) -> float | None:
+    """The finite number that the value is, also as text."""
     try:
-        return None if isinstance(value, bool) else float(value)
+        number = None if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         return None
+    return number if number is not None and isfinite(number) else None
 
 
 def _better(value: Any, columns: Mapping) -> str:
@@ -70,12 +81,12 @@ def _better(value: Any, columns: Mapping) -> str:
         return named[0]
     if said in LETTERS:
         return _lettered(columns)[LETTERS[said]]
-    numbered = columns[FIRST].endswith("1") and columns[SECOND].endswith("2")
-    number = _number(value) if numbered else None
+    by_number = numbered(columns)
+    number = _number(value) if by_number else None
     if number is not None:
         return _numbered(number, columns)
     if said not in WORDS:
-        known = "a or b, 1 or 2, or tie" if numbered else "a or b, or tie"
+        known = "a or b, 1 or 2, or tie" if by_number else "a or b, or tie"
         raise BadRow(columns[WHICH], f"must say which response is better: {known}; found {value!r}")
     return WORDS[said]
 

@@ -7,7 +7,7 @@ from typing import Any
 from webapp.files.records import BadRow, FileHead, Row
 
 from .base_importer import Importer
-from .compared_columns import FIRST, SECOND, WHICH, compared, may_say_which
+from .compared_columns import FIRST, SECOND, WHICH, compared, may_say_which, numbered
 from .convert import Mapping, with_ids
 from .fields import content_key, messages, pair, remaining_fields, side_of
 
@@ -71,7 +71,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 
 PAIRS = (("chosen", "rejected"), (FIRST, SECOND))
 # A row that lacks one of these columns is refused: without it, the row would be another example than the others are
-REQUIRED = {"key", "prompt", *PAIRS[0], *PAIRS[1]}
+REQUIRED = ("key", "prompt", *PAIRS[0], *PAIRS[1])
 NAMES = frozenset(name for names in SYNONYMS.values() for name in names)
 REMEMBERED = 100  # kinds of rows, by their columns, whose mapping is kept
 PARSED = {"prompt", "response", "rubric"}  # fields whose text may be JSON, with a list or an object
@@ -103,7 +103,13 @@ def guess(head: FileHead, row: Row | None = None) -> Mapping:
     of_head, of_row = _by_name(head.rows), _by_name((row or {},))
     columns = of_head | of_row
     unfit = _unfit(columns.keys())
-    told = [name for name in SYNONYMS[WHICH] if may_say_which(each.get(of_head.get(name, "")) for each in head.rows)]
+    fits = {field: [name for name in SYNONYMS[field] if name in columns] for field in PAIRS[1]}
+    responses = {field: _column(names, head, of_head, of_row) for field, names in fits.items()}
+    told = [
+        name
+        for name in SYNONYMS[WHICH]
+        if may_say_which([each.get(of_head.get(name, "")) for each in head.rows], numbered(responses))
+    ]
     known = {**SYNONYMS, WHICH: tuple(told)}
     if WHICH not in unfit and "chosen" in columns and columns.keys().isdisjoint(told):
         # so that rows with a `chosen` that names no response are refused: otherwise nothing would read it
@@ -112,12 +118,18 @@ def guess(head: FileHead, row: Row | None = None) -> Mapping:
     for field, names in known.items():
         if field not in unfit:
             free = [name for name in names if name in columns and columns[name] not in found.values()]
-            first = next((name for name in free if name in of_head), "")
-            if first not in of_row:
-                beside = set(_beside(head, first))
-                first = next((name for name in free if name in of_row and name not in beside), first)
+            first = _column(free, head, of_head, of_row)
             found |= {field: columns[first]} if first else {}
     return found
+
+
+def _column(names: list[str], head: FileHead, of_head: Collection[str], of_row: Collection[str]) -> str:
+    """The one of these columns that gives a field of the row; empty if none does."""
+    first = next((name for name in names if name in of_head), "")
+    if first not in of_row:
+        beside = set(_beside(head, first))
+        first = next((name for name in names if name in of_row and name not in beside), first)
+    return first
 
 
 def _by_name(rows: Collection[Row]) -> dict[str, str]:
@@ -151,12 +163,13 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
     if "prompt" not in columns:
         raise BadRow("prompt", f"no column is mapped to it; the columns are {', '.join(map(str, row))}")
     _agree(columns)
-    for field in REQUIRED & columns.keys():
-        if columns[field] not in row:
+    for field in REQUIRED:
+        if field in columns and columns[field] not in row:
             raise BadRow(columns[field], "the row has no such column")
     cells = {field: _cell(row.get(column), field in PARSED) for field, column in columns.items()}
-    for field in columns.keys() & {*PAIRS[0], *PAIRS[1]}:
-        _no_messages(cells[field], columns[field])
+    for field in (*PAIRS[0], *PAIRS[1]):
+        if field in columns:
+            _no_messages(cells[field], columns[field], field)
     prompt = _prompt(cells, columns)
     used = {column for field, column in columns.items() if field != "response" or _is_whole(cells)}
     data: dict[str, Any] = {"prompt": prompt, "meta": remaining_fields(row, used)}
@@ -248,18 +261,18 @@ def _text(value: Any, column: str) -> str:
     return value
 
 
-def _no_messages(value: Any, column: str) -> None:
-    """Raises BadRow for text that is a conversation as JSON: it would become one response with all its brackets."""
+def _no_messages(value: Any, column: str, field: str) -> None:
+    """Raises BadRow for a list of messages, also as JSON: the text would become one response with all its brackets."""
     found = _cell(value, parsed=True)
     if (
         isinstance(found, list)
         and found
         and all(isinstance(each, dict) and each.keys() >= {"role", "content"} for each in found)
     ):
-        raise BadRow(
-            column,
-            "must be the text of one response, found messages as JSON; import the file as JSON Lines with lists of messages",
-        )
+        form = "messages as JSON" if isinstance(value, str) else "a list of messages"
+        reader = "; the format trl_preference reads lists of messages, in columns named prompt, chosen and rejected"
+        told = reader if field in PAIRS[0] else ""
+        raise BadRow(column, f"must be the text of one response, found {form}{told}")
 
 
 def _rubric(value: Any, column: str) -> Any:

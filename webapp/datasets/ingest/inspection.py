@@ -182,7 +182,8 @@ class _Columns:
             first = self.mapping.setdefault(field, column)
             if column in row:
                 self.names.setdefault(column)
-                self.read.add(column)
+                if field != "response" or not _has_pair(row, mapping):
+                    self.read.add(column)
                 if column != first:
                     self.others.setdefault(field, {})[column] = None
 
@@ -206,6 +207,11 @@ class _Columns:
             return mapping
 
         return noting
+
+
+def _has_pair(row: Row, mapping: Mapping) -> bool:
+    """Whether the row has a better and a worse response. Nothing reads a further one beside them."""
+    return "chosen" in mapping and row.get(mapping["chosen"]) not in (None, "")
 
 
 def _named(bundle: Bundle, names: tuple[str, ...]) -> _Columns:

@@ -175,11 +175,17 @@ class Reader:
             ready.narrow.append(b"".join(_narrow(cells)))
             small.append(arrays.packed(values))
             if self.mapping:
-                ready.unread.update(each.example.meta.keys() - self.mapping.values())
+                ready.unread.update(each.example.meta.keys() - self._read(each.example))
         batch.rows.clear()  # they take as much memory as everything else, and the batch is still in use
         ready.columns, kept = arrays.column_arrays(small), list(map(tokenizer.searched, said))
         ready.texts = texts if kept == said else arrow.texts(kept)
         return ready
+
+    def _read(self, made: Example) -> set[str]:
+        """The columns of the mapping from which fields of the example may come. Beside a better and a worse response, nothing reads a
+        further one."""
+        has_pair = "chosen" in self.mapping and made.preferences
+        return {column for name, column in self.mapping.items() if name != "response" or not has_pair}
 
     def _settled(
         self, line: int, row: Example | RowProblem, before: Sides, problems: list[RowProblem]

@@ -518,6 +518,32 @@ def test_a_response_of_a_pair_that_is_a_conversation_as_text_is_refused(names, p
         table.convert(row, {})
 
 
+@pytest.mark.parametrize(("first", "second"), [("response_a", "response_b"), ("chosen", "rejected")])
+def test_a_response_of_a_pair_that_is_a_list_of_messages_is_refused_as_such(first, second):
+    said = [{"role": "assistant", "content": "No."}]
+    with pytest.raises(BadRow) as refused:
+        table.convert({"q": "Which?", "good": said, "bad": said}, {"prompt": "q", first: "good", second: "bad"})
+    assert "must be the text of one response, found a list of messages" in refused.value.reason
+    assert refused.value.field == "good" and ("trl_preference" in refused.value.reason) == (first == "chosen")
+    named = {"prompt": "Which?", "chosen": said, "rejected": [{"role": "assistant", "content": "Yes."}]}
+    assert read(named, "trl_preference").responses[0].text == "No."
+
+
+@pytest.mark.parametrize("names", [("prompt", "response_a", "response_b"), ("prompt", "chosen", "rejected")])
+def test_of_several_missing_columns_the_first_is_named(names):
+    """In the order of the fields: key, prompt, the better or first response, the worse or second one."""
+    mapping = {field: f"{field}'s" for field in (*reversed(names), "key")}
+    for number, lacking in enumerate(order := ["key", *names]):
+        row = {mapping[field]: "x" for field in order[:number]}
+        with pytest.raises(BadRow, match="no such column") as refused:
+            table.convert(row, mapping)
+        assert refused.value.field == mapping[lacking]
+    texts = dict.fromkeys(names, json.dumps([{"role": "assistant", "content": "No."}]))
+    with pytest.raises(BadRow) as refused:
+        table.convert(texts, {name: name for name in reversed(names)})
+    assert refused.value.field == names[1]
+
+
 def test_a_response_beside_a_better_and_a_worse_one_is_kept():
     row = {"prompt": "Which?", "response": "Other.", "chosen": "Good.", "rejected": "Bad."}
     made = Example.model_validate(table.convert(row, {}))
@@ -545,6 +571,26 @@ def test_a_number_names_no_response_of_columns_that_are_not_numbered(one):
 def test_a_column_of_scores_or_of_places_from_zero_is_not_taken_for_the_better_response(values, first, second):
     rows = tuple({"prompt": "Which?", first: "First.", second: "Second.", "preference": value} for value in values)
     assert table.guess(FileHead("", rows)) == {"prompt": "prompt", "response_a": first, "response_b": second}
+
+
+@pytest.mark.parametrize("values", [(1, 2), ("1", "", "2.0"), (2,)])
+@pytest.mark.parametrize("name", ["preference", "winner"])
+def test_numbers_say_which_is_better_only_beside_columns_that_are_numbered(values, name):
+    rows = tuple(LETTERS | {name: value} for value in values)
+    assert table.guess(FileHead("", rows)) == PAIR
+    made = Example.model_validate(table.convert(rows[0], {}))
+    assert not made.preferences and made.meta == {name: values[0]}
+    numbered = tuple({"prompt": "Which?", "response_1": "a", "response_2": "b", name: value} for value in values)
+    assert table.guess(FileHead("", numbered))["preference"] == name
+    assert table.guess(FileHead("", (*rows, LETTERS | {name: "a"})))["preference"] == name
+
+
+@pytest.mark.parametrize("said", ["nan", "inf", "-Infinity"])
+def test_a_text_that_is_no_finite_number_refuses_only_its_row(said):
+    mapping = {"prompt": "prompt", "response_a": "response_1", "response_b": "response_2", "preference": "preference"}
+    with pytest.raises(BadRow, match="which response is better: a or b, 1 or 2, or tie") as refused:
+        table.convert({"prompt": "Which?", "response_1": "a", "response_2": "b", "preference": said}, mapping)
+    assert not refused.value.doubts_all
 
 
 @pytest.mark.parametrize("beside", [{}, {"preference": 0.3}, {"preferred": 0.3}])

@@ -79,6 +79,19 @@ def test_each_file_of_an_archive_is_read_by_its_own_columns(import_rows, tmp_pat
     assert job.unsaid == {"the column output: no field comes from it, so it is only in meta": 3}
 
 
+def test_a_response_beside_a_pair_is_told_as_a_column_that_nothing_reads(import_rows, tmp_path):
+    both = {"prompt": "Both?", "response": "Other.", "chosen": "Good.", "rejected": "Bad."}
+    scored = {"prompt": "Scored?", "response": [{"text": "One.", "score": 3}], "chosen": "", "rejected": ""}
+    mapping = {name: name for name in both}
+    assert shown_of(tmp_path, lines([both]))["unread"] == ["response"]
+    assert shown_of(tmp_path, lines([both]), mapping=mapping)["unread"] == ["response"]
+    assert shown_of(tmp_path, lines([both, scored]), mapping=mapping)["unread"] == []
+    job = import_rows([both, both | {"prompt": "Two?"}, scored], format="table", mapping=mapping)
+    assert job.unsaid == {"the column response: no field comes from it, so it is only in meta": 2}
+    assert stored()["Both?"]["meta"] == {"response": "Other."}
+    assert stored()["Scored?"]["responses"][0]["text"] == "One."
+
+
 def test_rows_of_one_file_may_have_their_response_in_different_columns(import_rows):
     rows = [{"question": f"{number}?", ("answer", "output")[number % 2]: "Yes."} for number in range(30)]
     assert import_rows(rows, format="table").version.counts["responses"] == 30
