@@ -4,6 +4,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
+from django.db.models import F
+from django.db.models.lookups import IsNull
 from django.http import Http404
 from django.utils import timezone
 
@@ -37,7 +39,8 @@ def deletion_text(membership: Membership, run_id: int) -> str:
     *History* shows the same people to the same readers as long as the run exists.
     """
     entries = AuditEntry.objects.filter(workspace_id=membership.workspace_id, object_type="run", object_id=run_id)
-    entry = entries.filter(action__in=DELETIONS).select_related("actor").order_by("-id").first()
+    last = IsNull(F("actor"), True)  # the system erases later what a program has deleted for a person
+    entry = entries.filter(action__in=DELETIONS).select_related("actor").order_by(last, "-id").first()
     if entry is None:
         return ""
     who = "You have" if entry.actor_id == membership.user_id else f"{entry.actor or 'Somebody'} has"

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Case, Q, TextField, Value, When
 from django.utils import timezone
 
 from trainer.config import ConfigInvalid, FieldProblem, resolve, upgrade_stored
@@ -68,9 +69,12 @@ def stop(membership: Membership, run: Run) -> Run:
 def stop_now(membership: Membership, run: Run) -> Run:
     """Ends a run without a new checkpoint: the steps since the last one are lost. Twice is harmless."""
     stop(membership, run)
+    asked = f"{membership.user} asked it to stop at once"
     with transaction.atomic():
         waits = Run.objects.filter(id=run.id, attempt=run.attempt, state=State.STOPPING, stop_by=None)
-        if waits.update(stop_by=timezone.now(), state_reason=f"{membership.user} asked it to stop at once"):
+        early = Q(state_reason__startswith=early_stop.BEGINS)  # its rule has ended it, and it still counts as such
+        reason = Case(When(early, then="state_reason"), default=Value(asked), output_field=TextField())
+        if waits.update(stop_by=timezone.now(), state_reason=reason):
             audit.record(membership, membership.user, "run.stop_now", run)
             enqueue("workers.runs.stop", run.id)
             run.refresh_from_db(from_queryset=Run.objects.with_names())

@@ -169,7 +169,7 @@ def _trial(row: reading.TrialRow) -> dict[str, Any]:
     value, step = early or (None, None)
     return {
         "number": row.trial.number,
-        "state": row.trial.state,
+        "state": row.state,
         "values": row.trial.values,
         "estimate": {name: getattr(row.estimate, name) for name in ("value", "low", "high", "n", "missing")},
         "stopped_at": step,

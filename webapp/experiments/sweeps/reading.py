@@ -61,7 +61,14 @@ class TrialRow:
 
     @property
     def complete(self) -> bool:
-        return self.trial.state == State.FINISHED and not self.estimate.missing and self.estimate.value is not None
+        """Whether each seed has a value. A sweep that was over when a run that its rule had stopped did not count yet knows its trial as one
+        with seeds missing."""
+        over = self.trial.state in (State.FINISHED, State.LOST)
+        return over and not self.estimate.missing and self.estimate.value is not None
+
+    @property
+    def state(self) -> State:
+        return State.FINISHED if self.complete else State(self.trial.state)
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,7 @@ class SweepStanding:
     def states(self) -> list[tuple[str, int]]:
         """The number of trials that are in each state, for states with trials."""
         words = dict(State.choices) | {State.LOST: "with seeds missing"}
-        counts = {label: sum(row.trial.state == state for row in self.rows) for state, label in words.items()}
+        counts = {label: sum(row.state == state for row in self.rows) for state, label in words.items()}
         return [(label, n) for label, n in counts.items() if n]
 
     @property

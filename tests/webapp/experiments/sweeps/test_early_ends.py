@@ -42,6 +42,26 @@ def test_a_run_that_its_rule_ends_has_its_last_value(sweep, as_researcher):
     assert f"seed 0: {TOLD}. Stopped after step 2" in page
 
 
+def test_a_trial_that_a_rule_ended_counts_in_a_sweep_that_was_over_before_such_trials_did(sweep, as_researcher):
+    row = sweep(seeds=1, limits=RunLimits(stop_early=RULE))
+    end_early(runs(row, 1)[0])
+    row.trials.filter(number=1).update(state="lost")
+    standing = reading.standing(row)
+    assert standing.best.trial.number == 1 and standing.rows[0].state == "finished"
+    assert "Seeds missing" not in as_researcher.get(f"/experiments/sweeps/{row.pk}").content.decode()
+
+
+def test_a_run_that_its_rule_ends_counts_also_if_somebody_stops_it_at_once(team, sweep):
+    row = sweep(seeds=1, limits=RunLimits(stop_early=RULE))
+    process = begin(runs(row, 1)[0])
+    for step, value in enumerate((0.5, 0.3, 0.4)):
+        measure(process, step, value, RULE.metric)
+    run = Run.objects.with_names().get(pk=runs(row, 1)[0].pk)
+    lifecycle.stop_used_up(run, timezone.now())
+    lifecycle.stop_now(team.researcher, Run.objects.with_names().get(pk=run.pk))
+    assert Run.objects.get(pk=run.pk).state_reason.startswith(TOLD)
+
+
 def test_a_run_that_a_person_or_a_limit_stops_has_no_value_and_says_why(team, sweep, as_researcher):
     row = sweep(seeds=1, limits=RunLimits(stop_early=RULE))
     process = begin(runs(row, 1)[0])

@@ -281,8 +281,8 @@ function withdraw() {
   if (!data.resolution?.can_undo) return say("There is nothing to undo.");
   call(`/api/v1/tasks/${data.task}/resolution`, "DELETE", undefined, (task) => {
     draft.forget(data);
-    if (!task.resolution) moreToDecide();
     begin(task);
+    if (!task.resolution && ids().length > 1) moreToDecide(); // single answers are not among the tasks to decide
     toast("The decision was undone.");
   });
 }
