@@ -82,7 +82,7 @@ function show(assignment, { reopened = false } = {}) {
   const differs = left && left.revision !== draft.revision;
   current = { assignment, draft, widget: null, touched: Boolean(draft.content ?? (differs ? null : left)), reopened };
   draft.guidelines = begunUnder(current);
-  notes.clear("after", "guidelines"); // told once, perhaps just before the person went on
+  notes.clear("after", "guidelines"); // it is told once, perhaps just before the next task
   problems.clear();
   prompt.draw(assignment.view);
   if (left && !differs) draft.change(left.content);
