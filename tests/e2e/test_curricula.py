@@ -84,6 +84,7 @@ def test_a_hint_says_on_the_form_what_is_unknown_and_what_happens_instead(open_p
     ]
     made = Dataset.objects.create(workspace=team.workspace, name="Colours")
     version = datasets.new_version(team.researcher, made, rows, None, {"from": "import", "file": "colours.jsonl"})
+    RegisteredModel.objects.create(workspace=team.workspace, name="m", source="hub", path="o/m")
     page = open_page(as_researcher)
     page.goto(f"/runs/new?recipe=policy&dataset={version.dataset_id}&at.scaffold=&at.hint.unknown=0.5")
     notes = page.get_by_role("list", name="Remarks about the data").get_by_role("listitem")

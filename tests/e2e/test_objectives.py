@@ -4,6 +4,7 @@ import pytest
 
 from tests.e2e.look import unfold
 from tests.team import browser
+from webapp.inference.models import RegisteredModel
 
 pytestmark = pytest.mark.browser
 
@@ -29,7 +30,8 @@ def test_the_formula_is_drawn_and_the_calculator_answers(page, eager):
     page.locator("#result .callout", has_text="logp_old: missing").wait_for(timeout=60_000)
 
 
-def test_the_form_draws_the_knobs_of_the_objective_that_is_chosen(page):
+def test_the_form_draws_the_knobs_of_the_objective_that_is_chosen(page, team):
+    RegisteredModel.objects.create(workspace=team.workspace, name="m", source="hub", path="o/m")
     page.goto("/runs/new?recipe=policy")
     unfold(page, "f-objective-eps_low").fill("0.1")
     page.locator("[name='objective.name']").select_option("icepop")

@@ -125,9 +125,7 @@ def test_pairs_become_a_reward_a_policy_and_a_win_rate(
     use_as(page, reward, "Policy from rubrics", "Reward")
     expect(page.locator("#f-rewards-0-model")).to_have_value(reward.name)
     change(page, "f-model-name", lambda field: field.select_option("tiny"))
-    expect(page.locator("details.group-scaffold[open] .error")).to_contain_text("switch it off")
-    with page.expect_response(lambda response: response.request.method == "POST"):
-        page.locator("[name='scaffold.__on']").uncheck()
+    expect(page.locator("[name='scaffold.__on']")).not_to_be_checked()  # it would show rubrics, which these data lack
     run = run_training(launch_run(page, **ONCE, **POLICY), server.url)
     assert run.slots.get(role="reward_model").model == reward
     policy = RegisteredModel.objects.get(artifact__run=run)

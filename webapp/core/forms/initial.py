@@ -31,7 +31,7 @@ def fill_in(raw: dict[str, Any], given: Mapping[str, str]) -> None:
     for path, text in given.items():
         if len(path) <= MAX_PATH and len(text) <= MAX_GIVEN and "\0" not in text:
             _of_another_kind(raw, path.split("."), text)
-            if not text and isinstance(raw.get(path), dict):
+            if not text and isinstance(raw.get(path, text), dict | None):  # None: it was switched off before
                 raw[path] = None
             else:
                 set_at_path(raw, path.split("."), text)

@@ -72,6 +72,12 @@ def test_a_reward_model_as_the_reward_brings_data_that_fit_and_no_scaffold(team,
     assert asked_for.raw["scaffold"]["alpha"] == "100"
 
 
+def test_a_link_switches_a_section_off_also_beside_a_dataset(as_researcher, version):
+    address = f"/runs/new?recipe=policy&dataset={version.dataset_id}&at.scaffold="
+    form = as_researcher.get(address).context["form"]
+    assert form.raw["scaffold"] is None and not form.check() and "scaffold" not in form.problems
+
+
 def test_every_default_of_the_schema_is_shown(tree):
     assert tree.defaults() == resolve("policy", {}).model_dump(mode="json")
 
