@@ -28,6 +28,7 @@ from webapp.evaluation.models import Evaluation
 from webapp.experiments import recipe_metrics
 from webapp.experiments.lifecycle import stalls
 from webapp.experiments.models import ChainStep, ClaimStudy, Run, RunAlarm, RunJudge, Sweep
+from webapp.experiments.sweeps import outcomes
 from webapp.weights.models import WeightsJob
 
 from . import attention_rows as rows_of
@@ -333,10 +334,18 @@ def _finished(rows: QuerySet[Any], one: str, many: str, page: str, everything: s
         text = f"The last is “{_name(found[0])}”."
         title = f"{with_noun(rows.count(), many)} finished"
         return [AttentionItem("good", title, text, reverse(everything), icon="check")]
-    return [
-        AttentionItem("good", f"{one} “{_name(row)}” finished", _came_of(row), _at(page, row.pk), icon="check")
-        for row in found
-    ]
+    return [_ended(row, f"{one} “{_name(row)}” finished", _at(page, row.pk)) for row in found]
+
+
+def _finished_sweeps(rows: QuerySet[Sweep]) -> list[AttentionItem]:
+    return _finished(outcomes.with_outcomes(rows), "Sweep", "sweeps", "sweep", "sweeps")
+
+
+def _ended(row: Evaluation | ImportJob | Sweep, title: str, href: str) -> AttentionItem:
+    """The line of one row; a warning for a sweep in which no trial has a value."""
+    if isinstance(row, Sweep) and not outcomes.outcome(row).measured_trials:
+        return AttentionItem("warn", title, _came_of(row), href, icon="triangle-alert")
+    return AttentionItem("good", title, _came_of(row), href, icon="check")
 
 
 def _came_of(row: Evaluation | ImportJob | Sweep) -> str:
@@ -344,7 +353,10 @@ def _came_of(row: Evaluation | ImportJob | Sweep) -> str:
     if isinstance(row, ImportJob):
         known = "Its content was there already." if row.unchanged else ""
         return known or (f"{with_noun(row.rows_done, 'rows')}." if row.rows_done else "")
-    return f"{with_noun(row.wanted, 'trials')}." if isinstance(row, Sweep) else ""
+    if isinstance(row, Sweep):
+        found = outcomes.outcome(row)
+        return outcomes.words(row.wanted, found.failed_trials, found.measured_trials)
+    return ""
 
 
 def _complete_projects(workspace: int) -> list[AttentionItem]:
@@ -414,7 +426,7 @@ STANDING = (
 REMARKED = (NeedKind(rows_of.remarks, _remarks),)
 NEW = (
     NeedKind(rows_of.finished_runs, _finished_runs),
-    _ending(rows_of.finished_sweeps, "Sweep", "sweeps", "sweep", "sweeps"),
+    NeedKind(rows_of.finished_sweeps, _finished_sweeps),
     _ending(rows_of.finished_evaluations, "Evaluation", "evaluations", "evaluation", "evaluations"),
     _ending(rows_of.finished_imports, "Import", "imports", "import_job", "datasets"),
 )

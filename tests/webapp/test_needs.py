@@ -232,7 +232,8 @@ def test_the_last_backup_is_named_if_it_failed_to_owners_who_are_administrators(
 
 
 def test_sweeps_imports_and_complete_projects_are_news(team, project):
-    sweep_of(team, state="finished", ended_at=NOW)
+    rates = sweep_of(team, state="finished", ended_at=NOW)
+    rates.trials.create(number=1, values={}, digest="1", asked=0, state="finished")
     sweep_of(team, state="finished", ended_at=NOW - timedelta(days=2), name="old")
     plain = {"workspace": team.workspace, "state": "finished", "finished_at": NOW}
     ImportJob.objects.create(dataset_name="pairs", rows_done=1200, **plain)
@@ -313,6 +314,23 @@ def test_what_finished_since_yesterday_is_news(team, as_researcher, launch):  # 
         last = end(launch(name="Twice as fast"), "finished")
     (news,) = needs.rows_that_need_attention(team.researcher).news
     assert (news.title, news.text) == ("5 runs finished", f"The last is “Twice as fast” of {last.experiment.name}.")
+
+
+def test_a_sweep_without_any_value_is_a_warning_and_its_failed_runs_are_counted(team, launch):  # noqa: F811
+    def told() -> tuple[str, str]:
+        (news,) = needs.rows_that_need_attention(team.researcher).news
+        return news.tone, news.text
+
+    rates = sweep_of(team, state="finished", ended_at=NOW, wanted=2)
+    for number in (1, 2):
+        trial = rates.trials.create(number=number, values={}, digest=f"{number}", asked=0, state="lost")
+        for seed in (0, 1):
+            trial.runs.create(run=end(launch(), "failed"), seed=seed)
+    assert told() == ("warn", "2 trials, 2 with failed runs.")
+    Run.objects.filter(swept__trial=trial).update(state="stopped")
+    assert told() == ("warn", "2 trials, 1 with failed runs, none with a value.")
+    rates.trials.filter(pk=trial.pk).update(state="finished")
+    assert told() == ("good", "2 trials, 1 with failed runs.")
 
 
 def test_nothing_of_another_workspace_is_told(team, launch, project):  # noqa: F811

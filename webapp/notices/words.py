@@ -11,6 +11,7 @@ from trainer.config.alarms import concern
 from trainer.config.alarms import title as alarm_title
 from trainer.contracts.plurals import with_noun
 from webapp.core.text.texts import shortened
+from webapp.experiments.sweeps import outcomes
 from webapp.inference.models import MARK, STAGES
 
 from .models import Notice
@@ -123,6 +124,8 @@ KEPT = frozenset(
         "headline",
         "tasks",
         "trials",
+        "failed_trials",
+        "measured_trials",
         "version",
         "quiet_s",
         "alias",
@@ -156,8 +159,10 @@ def kept(event: str, payload: Mapping[str, object], by: int | None) -> dict[str,
 
 
 def kind(row: Notice) -> Kind:
-    """The words of its event, with the tone of the level if a program alerts."""
+    """The words of its event, with the tone of the level if a program alerts, and a warning if a sweep finished without any value."""
     known = KINDS[row.event]
+    if row.event == "sweep.finished" and row.facts.get("measured_trials") == 0:
+        return replace(known, tone="warn", icon="triangle-alert")
     return replace(known, tone=LEVELS[row.facts["level"]]) if row.event == "run.alert" else known
 
 
@@ -206,6 +211,8 @@ def _result(event: str, facts: Mapping[str, Any]) -> str:
         return "A run has left it." if facts["source"] == "run" else ""
     if event in ("run.finished", "run.stopped", "run.paused"):
         return f"At step {facts['step']:,}."
+    if event == "sweep.finished" and "measured_trials" in facts:  # earlier events have only the number of trials
+        return outcomes.words(facts["trials"], facts["failed_trials"], facts["measured_trials"])
     if event == "sweep.finished":
         return f"{with_noun(facts['trials'], 'trials')}."
     if event == "project.complete":

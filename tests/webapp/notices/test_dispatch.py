@@ -96,6 +96,21 @@ def test_of_the_runs_of_a_sweep_those_who_watch_it_hear_what_went_wrong(sweep, t
     assert notice_events(team.owner) == ["run.failed"]
 
 
+def test_a_sweep_that_finished_without_any_value_is_a_warning_and_earlier_notices_stay_readable(sweep, team):
+    row = sweep(seeds=1)
+    for trial in (1, 2, 3):
+        assert move(runs(row, trial)[0], "failed")
+    rounds.advance(row.pk)
+    told = Notice.objects.get(user=team.researcher.user, event="sweep.finished")
+    assert (words.kind(told).tone, words.text(told)) == ("warn", "3 trials, 3 with failed runs.")
+    told.facts |= {"failed_trials": 2, "measured_trials": 1}
+    assert (words.kind(told).tone, words.text(told)) == ("good", "3 trials, 2 with failed runs.")
+    told.facts |= {"failed_trials": 2, "measured_trials": 0}
+    assert (words.kind(told).tone, words.text(told)) == ("warn", "3 trials, 2 with failed runs, none with a value.")
+    told.facts = {name: told.facts[name] for name in ("name", "trials")}
+    assert (words.kind(told).tone, words.text(told)) == ("good", "3 trials.")
+
+
 def test_who_lost_access_or_never_had_it_is_told_nothing(run, team):
     for membership in (team.reviewer, team.owner):
         services.watch(membership, run, True)

@@ -133,13 +133,14 @@ def test_rounds_at_once_tell_of_a_still_run_once(run, team):  # noqa: F811
 def test_a_sweep_starts_and_is_over_once_however_many_rounds_see_it(sweep, team):  # noqa: F811
     listen(team.owner)
     row = sweep(seeds=1)
-    for trial in (1, 2, 3):
+    for trial, state in ((1, "failed"), (2, "stopped"), (3, "stopped")):
         for each in runs(row, trial):
-            move(each, "stopped")
+            move(each, state)
     concurrently([lambda: rounds.advance(row.pk)] * 6, threads=6)
     assert heard("sweep") == ["sweep.started", "sweep.finished"]
     facts = announced_events()[-1][1]
     assert (facts["sweep"], facts["trials"], facts["wanted"]) == (row.pk, 3, 3)
+    assert (facts["failed_runs"], facts["failed_trials"], facts["measured_trials"]) == (1, 1, 0)
 
 
 def test_a_sweep_that_was_stopped_is_told_when_its_last_run_is_over(sweep, team):  # noqa: F811

@@ -73,6 +73,7 @@ STATES = {
     "stopping": {"icon": "loader-circle"},
     "stopped": {"icon": "circle-stop"},
     "finished": {"icon": "circle-check"},
+    "fruitless": {"icon": "triangle-alert"},
     "failed": {"icon": "circle-x"},
     "cancelled": {"icon": "ban"},
     "draft": {"icon": "circle-dashed"},

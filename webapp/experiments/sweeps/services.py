@@ -1,6 +1,7 @@
 """Writes sweeps: launched, stopped, resumed, made longer. `rounds`, in the workers, decides about their trials."""
 
 from contextlib import suppress
+from dataclasses import asdict
 
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
@@ -19,7 +20,7 @@ from .. import names
 from ..launch import checks
 from ..lifecycle import services as lifecycle
 from ..models import OVER, Experiment, Run, Sweep
-from . import checking, space
+from . import checking, outcomes, space
 from .space import SweepAxis
 
 State = Sweep.State
@@ -150,7 +151,8 @@ def move(row: Sweep, state: State, reason: str = "") -> None:
         told = {"before": before, "trials": row.trials.count(), **({"reason": reason} if reason else {})}
         audit.record(row.workspace, None, f"sweep.{row.state}", row, **told)
         by = audit.who_asked(row, "sweep.stop") if state == State.STOPPED else None
-        announce(row.workspace_id, f"sweep.{row.state}", _facts(row), by=by)
+        facts = _facts(row) | asdict(outcomes.outcome_now(row))
+        announce(row.workspace_id, f"sweep.{row.state}", facts, by=by)
 
 
 def _facts(row: Sweep) -> dict[str, object]:

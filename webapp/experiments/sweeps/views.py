@@ -17,7 +17,7 @@ from webapp.core.requests.numbers import whole_number
 
 from .. import access, queries, recipe_metrics
 from ..models import Sweep
-from . import bases, choosing, contour, contour_picture, drawing, failed_runs, importance, reading, services
+from . import bases, choosing, contour, contour_picture, drawing, failed_runs, importance, outcomes, reading, services
 from .forms import SweepForm
 
 MOST_SHOWN = 100
@@ -29,7 +29,7 @@ MOST_SHOWN = 100
 def sweeps(request: HttpRequest) -> HttpResponseBase:
     membership = require(request)
     context = {
-        "sweeps": list(queries.sweeps(membership.workspace_id)[:MOST_SHOWN]),
+        "sweeps": list(outcomes.with_outcomes(queries.sweeps(membership.workspace_id))[:MOST_SHOWN]),
         "most": MOST_SHOWN,
         "may_write": membership.may(Role.RESEARCHER),
     }

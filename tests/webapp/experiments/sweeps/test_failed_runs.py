@@ -59,6 +59,15 @@ def test_all_failed_runs_wait_in_the_line_again_and_then_count(team, ended):
     assert (entry.actor, entry.detail["runs"]) == (team.researcher.user, 2)
 
 
+def test_a_sweep_in_which_every_run_failed_is_not_shown_as_a_success(ended, sweep, as_researcher):
+    row, words = sweep(seeds=1, experiment="worse"), "Finished without a value"
+    for number in (1, 2, 3):
+        fail(runs(row, number)[0])
+    settled(row)
+    shown = [as_researcher.get(f"/experiments/sweeps{of}") for of in ("", f"/{row.pk}", f"/{ended.pk}")]
+    assert [page.content.decode().count(words) for page in shown] == [1, 1, 0]
+
+
 def test_each_outcome_is_told_once_and_the_first_one_stays(team, ended):
     first = told(ended, 2)
     assert (first["state"], first["value"], "later" in first) == ("lost", None, False)
