@@ -12,7 +12,7 @@ from django.utils import timezone
 from .models import AgreementReport, Answer, Assignment, Comment, Guidelines, Participant, Project, ProjectInvite, Task
 
 RATE_WINDOW = timedelta(days=7)
-SHORTEST_WINDOW = timedelta(minutes=10)  # too little for a rate
+SHORTEST_WINDOW = timedelta(days=1)  # in less, nobody has seen how many hours of a day people work
 CHART_DAYS = 30
 SUBMITTED = Assignment.State.SUBMITTED
 
@@ -40,11 +40,13 @@ class Progress:
 
 @dataclass(frozen=True)
 class ProjectPace:
-    """Answers per day over the last week, and when the last seat is done at this pace; `reason` if that is unknown."""
+    """Answers per day over the last week, and when the last seat is done at this pace; `reason` if one of them is unknown. `answers`: those of
+    the last week, on which both rest."""
 
     per_day: float | None
     finish: datetime | None
     reason: str = ""
+    answers: int = 0
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,8 @@ def progress(project: Project) -> Progress:
 
 
 def pace(project: Project, far: Progress) -> ProjectPace:
-    """The pace from the answers of the last week. Gold answers fill no seat and do not count."""
+    """The pace from the answers of the last week: their number divided by the days since the first of them, from one day on. Gold answers fill
+    no seat and do not count."""
     now = timezone.now()
     recent = Assignment.objects.filter(
         project=project, state=SUBMITTED, submitted_at__gte=now - RATE_WINDOW, task__overlap__isnull=False
@@ -109,17 +112,16 @@ def pace(project: Project, far: Progress) -> ProjectPace:
         return ProjectPace(None, None, "there are no tasks yet")
     if not recent["count"]:
         return ProjectPace(None, None, "nobody has answered in the last week")
-    elapsed = now - recent["first"]
-    if elapsed < SHORTEST_WINDOW:
-        return ProjectPace(None, None, "known some minutes after the first answers")
-    days = max(elapsed, timedelta(hours=1)) / timedelta(days=1)
-    per_day = recent["count"] / max(days, 1.0) if days > 1 else recent["count"] / days
+    count, elapsed = recent["count"], now - recent["first"]
+    per_day = count / (elapsed / timedelta(days=1)) if elapsed >= SHORTEST_WINDOW else None
     left = far.seats - far.seats_done
     if not left:
-        return ProjectPace(per_day, None, "every seat is done")
+        return ProjectPace(per_day, None, "every seat is done", count)
     if project.state != Project.State.OPEN:
-        return ProjectPace(per_day, None, "known while it is open")
-    return ProjectPace(per_day, now + timedelta(days=min(left / per_day, 36_500)))
+        return ProjectPace(per_day, None, "known while it is open", count)
+    if per_day is None:
+        return ProjectPace(None, None, "known after a day of answers", count)
+    return ProjectPace(per_day, now + timedelta(days=min(left / per_day, 36_500)), "", count)
 
 
 def throughput(project: Project) -> list[dict[str, Any]]:

@@ -165,6 +165,19 @@ class TestProgress:
         assert pace.per_day == pytest.approx(1, rel=0.01)  # three answers in three days; five seats are left
         assert (pace.finish - timezone.now()).total_seconds() == pytest.approx(5 * 86_400, rel=0.01)
 
+    @pytest.mark.parametrize(("hours", "known"), [(0.3, False), (23.9, False), (24.1, True)])
+    def test_answers_of_less_than_a_day_are_counted_but_are_no_pace(self, hours, known, team, project, as_researcher):
+        for _ in range(2):
+            seat = answer(team.reviewer, project)
+            Assignment.objects.filter(pk=seat.pk).update(submitted_at=timezone.now() - timedelta(hours=hours))
+        pace = queries.pace(project, queries.progress(project))
+        page = " ".join(as_researcher.get(f"/projects/{project.pk}").content.decode().split())
+        if known:
+            assert pace.per_day == pytest.approx(2, rel=0.01) and "answers per day in the last week" in page
+        else:
+            assert (pace.per_day, pace.finish, pace.reason) == (None, None, "known after a day of answers")
+            assert "2 answers in the last week; known after a day of answers" in page
+
     @pytest.mark.parametrize("state", ["paused", "closed"])
     def test_no_end_is_promised_while_nobody_may_work(self, state, team, project):
         seat = answer(team.reviewer, project)
