@@ -95,12 +95,15 @@ def _work(waiting: list[WaitingProject]) -> list[NextStep]:
     first = next((each for each in waiting if each.waits), None)
     if first is None:
         return []
-    tasks = first.free + first.held - first.gold
+    tasks = first.waiting - first.gold
     parts = [with_noun(tasks, "tasks")] if tasks or not first.gold else []
     parts += [with_noun(first.gold, "gold tasks")] if first.gold else []
     what = f"more than {first.free:,} tasks" if first.more else " and ".join(parts)
     waits = "waits" if what.startswith("1 ") and len(parts) == 1 else "wait"
-    text = f"{what} {waits} for you. {KINDS[first.project.kind].text}"
+    told = f"{what} {waits} for you."
+    if not first.waiting:
+        told = f"{with_noun(first.reopened, 'answers')} of yours to check again."
+    text = f"{told} {KINDS[first.project.kind].text}"
     href = _at("project_work", first.project.pk)
     return [NextStep(icon="pencil", title=f"Annotate: {first.project}", text=text, href=href)]
 

@@ -533,6 +533,14 @@ def test_the_number_of_tasks_left_is_that_of_home_and_falls_with_each_answer(ope
     bench.on_task(2)
     bench.delivered()
     expect(count).to_have_text("2 done · 58 left")
+    for again in (lambda: bench.press("Control+z"), page.reload):
+        again()
+        bench.on_task(1)
+        expect(count).to_have_text("2 done · 58 left")  # an answer that is open again is not left as well
+    bench.press("6", "Control+Enter")
+    bench.on_task(2)
+    bench.delivered()
+    expect(count).to_have_text("2 done · 58 left")
 
 
 def test_a_paused_project_does_not_say_that_nothing_is_left(bench, project):

@@ -339,7 +339,8 @@ class JobList(Schema):
 
 
 class WaitingOut(Schema):
-    """A project that you take part in; `free` is counted up to 1,000."""
+    """A project that you take part in; `free` is counted up to 1,000. `held` tasks are open, also those that were answered and are open again,
+    which `done` counts."""
 
     project: int
     name: str

@@ -557,7 +557,9 @@ class WaitingList(TypedDict):
 
 
 class WaitingOut(TypedDict):
-    """A project that you take part in; `free` is counted up to 1,000."""
+    """A project that you take part in; `free` is counted up to 1,000. `held` tasks are open, also those that
+    were answered and are open again, which `done` counts.
+    """
 
     project: int
     name: str
@@ -596,8 +598,8 @@ class Projects(Group):
     def claim(self, project_id: int, body: ClaimIn) -> QueueOut:
         """Your open tasks, filled up from the queue. Up to `hold` tasks, in serving order. Asking again gives
         the same ones. `reason` says why there is none: `none_left`, `paused`, `you_are_paused` or `closed`;
-        `left`, the number of further tasks, is null for 1,000 or more; in the answer to a submission it is
-        null for more than 50.
+        `left`, the number of further tasks that you have not answered, is null for 1,000 or more; in the
+        answer to a submission it is null for more than 50.
         """
         return self._json(QueueOut, "POST", f"/projects/{project_id}/claim", body=body)
 

@@ -137,8 +137,8 @@ class RenewOut(Schema):
 @router.post("/projects/{project_id}/claim", response=QueueOut, summary="Your open tasks, filled up from the queue")
 def claim(request: HttpRequest, project_id: Id, payload: ClaimIn) -> HttpResponse:
     """Up to `hold` tasks, in serving order. Asking again gives the same ones. `reason` says why there is none: `none_left`, `paused`,
-    `you_are_paused` or `closed`; `left`, the number of further tasks, is null for 1,000 or more; in the answer to a submission it is null
-    for more than 50."""
+    `you_are_paused` or `closed`; `left`, the number of further tasks that you have not answered, is null for 1,000 or more; in the answer to
+    a submission it is null for more than 50."""
     return _json(_queue(queue.serve(require(request), project_id, payload.hold)))
 
 

@@ -22,7 +22,8 @@ COUNTS = f"""
         (SELECT count(*) FROM (SELECT 1 FROM annotation_task t WHERE t.project_id = p.id AND t.open AND {NOT_MINE}
             LIMIT %(most)s) free),
         ({HELD}),
-        ({HELD} AND t.overlap IS NULL),
+        ({HELD} AND a.submitted_at IS NOT NULL),
+        ({HELD} AND a.submitted_at IS NULL AND t.overlap IS NULL),
         ({HELD} AND a.sent_back <> ''),
         (SELECT count(*) FROM (SELECT 1 FROM annotation_task t
             WHERE t.project_id = p.id AND t.overlap IS NULL AND p.gold AND {NOT_MINE}
@@ -34,8 +35,9 @@ COUNTS = f"""
 @dataclass(frozen=True)
 class WaitingProject:
     """A project in which the person takes part. `free` tasks have not been given to them yet, at most COUNTED; the gold tasks that they
-    will get are included, so that the number does not reveal them. `held` tasks are begun, of which a reviewer sent `sent_back` back.
-    `gold` counts the gold tasks in `free` and `held`, for reviewers only, who count tasks without them."""
+    will get are included, so that the number does not reveal them. `held` tasks are begun. Of these, `reopened` have an answer, which `done`
+    counts, and a reviewer sent `sent_back` of them back. `gold` counts the gold tasks in `waiting`, for reviewers only, who count tasks
+    without them."""
 
     project: Project
     paused: bool
@@ -44,7 +46,13 @@ class WaitingProject:
     held: int = 0
     sent_back: int = 0
     gold: int = 0
+    reopened: int = 0
     last_at: datetime | None = None
+
+    @property
+    def waiting(self) -> int:
+        """The tasks that the person has not answered, begun ones included: no task is both done and waiting."""
+        return self.free + self.held - self.reopened
 
     @property
     def more(self) -> bool:
@@ -75,13 +83,14 @@ def projects_with_work(membership: Membership) -> list[WaitingProject]:
 
 
 def count_waiting(user_id: int, project_id: int) -> int | None:
-    """The number of tasks of one project that wait for this person, begun ones included; None if more than COUNTED wait."""
+    """The number of tasks of one project that this person has not answered, begun ones included; None if more than COUNTED wait."""
     part = Participant.objects.select_related("project").get(user_id=user_id, project_id=project_id)
-    free, held, *_ = _counts(user_id, [part])[project_id]
-    return None if free >= COUNTED else free + held
+    found = WaitingProject(part.project, part.paused, part.submitted, *_counts(user_id, [part])[project_id])
+    return None if found.more else found.waiting
 
 
-def _counts(user_id: int, listed: list[Participant]) -> dict[int, tuple[int, int, int, int]]:
+def _counts(user_id: int, listed: list[Participant]) -> dict[int, tuple[int, int, int, int, int]]:
+    """(free, held, sent_back, gold, reopened) by project, as `WaitingProject` has them."""
     every = {part.project_id: part.project.settings.get("gold_every") for part in listed}
     parts = {part.project_id: part for part in listed}
     gold = [bool(each) for each in every.values()]
@@ -94,9 +103,9 @@ def _counts(user_id: int, listed: list[Participant]) -> dict[int, tuple[int, int
     found = {}
     with connection.cursor() as cursor:
         cursor.execute(COUNTS, told)
-        for project, free, held, held_gold, back, unmet in cursor.fetchall():
+        for project, free, held, reopened, held_gold, back, unmet in cursor.fetchall():
             due = gold_schedule.to_come(parts[project].pk, parts[project].served, every[project], unmet, free)
-            found[project] = (min(free + due, COUNTED), held, back, held_gold + due)
+            found[project] = (min(free + due, COUNTED), held, back, held_gold + due, reopened)
     return found
 
 

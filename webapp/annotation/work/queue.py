@@ -77,7 +77,8 @@ def serve(membership: Membership, project_id: int, hold: int = 1) -> ServedTasks
     if not turn.items:
         return turn
     waiting = inbox.count_waiting(membership.user_id, project_id)
-    return replace(turn, left=None if waiting is None else max(0, waiting - len(turn.items)))
+    unanswered = sum(seat.submitted_at is None for seat in turn.items)
+    return replace(turn, left=None if waiting is None else max(0, waiting - unanswered))
 
 
 def submit(

@@ -14,7 +14,7 @@ MAX_HOLD = 10
 
 @dataclass(frozen=True)
 class ServedTasks:
-    """The present tasks of a person. `left`, the number of tasks without `items`, is None for many;
+    """The present tasks of a person. `left`, the number of unanswered tasks without `items`, is None for many;
     `reason` says why `items` is empty; `guidelines` is the number of the guidelines in force."""
 
     items: list[Assignment]

@@ -489,6 +489,32 @@ class TestTheStartPage:
         Assignment.objects.filter(pk=seat.pk).update(sent_back="Look at B again.")
         assert "1 was sent back to you" in as_annotator.get("/").content.decode()
 
+    def test_an_answer_that_was_sent_back_is_done_and_does_not_wait_too(self, team, project, as_annotator):
+        people.add_participant(team.researcher, project, team.annotator.user)
+        seat = answer(team.annotator, project)
+        queue.claim(team.annotator, project, hold=1)
+        queue.send_back(Assignment.objects.get(pk=seat.pk), "Look at B again.")
+        page = as_annotator.get("/")
+        (home,) = page.context["waiting"]
+        assert (home.done, home.waiting, home.held, home.sent_back) == (1, 3, 2, 1)
+        assert "3 tasks wait " in " ".join(page.content.decode().split())
+        turn = queue.serve(team.annotator, project.pk, 2)
+        assert [item.pk == seat.pk for item in turn.items] == [True, False]
+        assert (turn.done, turn.left) == (1, 2), "with the task that is begun, three are left, as on Home"
+        for _ in range(4):
+            answer(team.annotator, project)
+        assert "Nothing left for you" in as_annotator.get("/").content.decode()
+        queue.send_back(Assignment.objects.get(pk=seat.pk), "And again.")
+        page = " ".join(as_annotator.get("/").content.decode().split())
+        assert "Continue" in page and "1 answer to check again" in page and "tasks wait" not in page
+
+    def test_a_researcher_whose_last_answer_was_sent_back_is_told_of_it(self, team, project, as_researcher):
+        people.add_participant(team.researcher, project, team.researcher.user)
+        for _ in range(4):
+            seat = answer(team.researcher, project)
+        queue.send_back(Assignment.objects.get(pk=seat.pk), "Look at B again.")
+        assert as_researcher.get("/").context["steps"][0].text.startswith("1 answer of yours to check again. ")
+
     def test_costs_the_same_however_many_projects_there_are(self, team, make_project, as_annotator):
         def cost() -> int:
             with CaptureQueriesContext(connection) as seen:

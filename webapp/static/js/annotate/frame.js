@@ -60,7 +60,7 @@ function counts() {
   if (outbox.signedOut) quarrels.signedOut();
   // a skipped task is not done, and a task that was done before does not count twice
   const under = outbox.entries.filter((entry) => entry.kind === "submit" && !entry.again).length;
-  sidebar.counts({ done: tasks.done + under, left: tasks.left === null ? null : tasks.left + tasks.held.length, known: tasks.known, halted: tasks.halted });
+  sidebar.counts({ done: tasks.done + under, left: tasks.unanswered, known: tasks.known, halted: tasks.halted });
 }
 
 /** Tells of new guidelines with the next reply of the server, also on the last task, behind which none comes that would have them. An answer that

@@ -3,6 +3,8 @@ import { json } from "../http.js";
 import { warm } from "./text.js";
 
 export const HOLD = 2;
+/** Whether the person has not answered the task. A task whose answer is open again is done, so it is not among the tasks that are left. */
+const unanswered = (item) => !item.submitted_at;
 const halts = (reason) => Boolean(reason) && reason !== "none_left";
 
 export class Tasks {
@@ -34,7 +36,7 @@ export class Tasks {
     const { halted, left: before } = this;
     Object.assign(this, { left, done, state, reason, guidelines: guidelines ?? 0, known: true });
     const fresh = items.filter((item) => !this.leaving(item.id) && !this.held.some((held) => held.id === item.id));
-    const rest = counted || halted || this.halted || before === null ? null : before - fresh.length;
+    const rest = counted || halted || this.halted || before === null ? null : before - fresh.filter(unanswered).length;
     if (rest !== null && rest >= 0) this.left = Math.min(left ?? rest, rest);
     for (const item of fresh) {
       this.held.push(item);
@@ -47,6 +49,11 @@ export class Tasks {
   /** Whether the person or the project is paused; the number of remaining tasks then means nothing. */
   get halted() {
     return halts(this.reason);
+  }
+
+  /** The number of tasks that the person has not answered, with those in hand; null for many. */
+  get unanswered() {
+    return this.left === null ? null : this.left + this.held.filter(unanswered).length;
   }
 
   /** Removes a task that was submitted or skipped. */
