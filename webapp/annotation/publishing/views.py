@@ -4,6 +4,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
@@ -57,7 +58,7 @@ def project_publish(request: HttpRequest, project_id: int) -> HttpResponseBase:
     """Makes a version with the choices of the page of answers."""
     membership = require(request)
     project = access.project_write(membership, project_id)
-    given = request.POST
+    given, begun = request.POST, timezone.now()
     try:
         choice = publish.Choice(
             what="answers" if given.get("what") == "answers" else "resolutions",
@@ -74,7 +75,11 @@ def project_publish(request: HttpRequest, project_id: int) -> HttpResponseBase:
     if made is None:
         messages.info(request, "There are many answers; a job publishes them. The new version appears here.")
         return redirect("project_answers", project_id)
-    messages.success(request, f"Published as version {made.version.number} of {made.version.dataset}.")
+    version = made.version
+    if version.frozen_at and version.frozen_at < begun:
+        messages.info(request, f"Nothing new: version {version.number} of {version.dataset} has these answers already.")
+    else:
+        messages.success(request, f"Published as version {version.number} of {version.dataset}.")
     return redirect("publication", project_id, made.pk)
 
 

@@ -239,6 +239,19 @@ def test_publishing_on_the_page_leads_to_the_version(pairs, team):
     assert client.post(url, {"minimum": "much"})["Location"] == f"/projects/{pairs.pk}/answers"
 
 
+def test_publishing_again_without_a_new_answer_says_that_nothing_is_new(pairs, team):
+    client, form = browser(team.researcher), {"what": "resolutions", "sources": ["unanimous"], "rest": "on"}
+    for what, words in (
+        ("resolutions", "Published as version 2 of"),
+        ("resolutions", "Nothing new: version 2 of"),
+        ("answers", "Published as version 3 of"),
+        ("resolutions", "Nothing new: version 2 of"),
+    ):
+        page = client.post(f"/projects/{pairs.pk}/publish", form | {"what": what}, follow=True).content.decode()
+        told = ("Published as version 2 of", "Published as version 3 of", "Nothing new: version 2 of")
+        assert [each for each in told if each in page] == [words]
+
+
 def test_a_form_in_which_no_kind_of_judgement_is_ticked_publishes_none(pairs, team):
     client = browser(team.researcher)
     page = client.post(f"/projects/{pairs.pk}/publish", {"what": "resolutions", "rest": "on"}, follow=True)
