@@ -91,6 +91,8 @@ def test_a_link_leads_to_the_note_which_can_be_changed_and_deleted(open_page, as
     page.goto(f"/runs/{answered.id}/notes/{note.pk}")
     shown = page.locator(f"#note-{note.pk}")
     expect(shown).to_be_focused()
+    # a message of the first connection draws the notes again, and takes an open question away
+    page.wait_for_selector('#connection[data-state="live"]')
     expect(shown.locator("strong")).to_have_text("not")
     expect(shown.locator("img")).to_have_count(0)
     shown.get_by_role("button", name="Edit").click()
