@@ -223,8 +223,16 @@ class Resolution(models.Model):
     decided_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
     decided_at = models.DateTimeField(auto_now=True)
 
+    BY_A_PERSON = ~Q(
+        source=Source.UNANIMOUS
+    )  # also after the account of this person is gone, and `decided_by` is empty
+
     def __str__(self) -> str:
         return f"{self.source} for task {self.task_id}"
+
+    @property
+    def by_a_person(self) -> bool:
+        return self.source != self.Source.UNANIMOUS
 
 
 class Publication(models.Model):

@@ -78,6 +78,7 @@ def erase(person: User, by: User | None) -> None:
     end(SignedIn.objects.filter(user=person))
     removals.keep_digests(person)
     _keep_under_pseudonym(person)
+    handover.unname_decider(person)
     _unname(person)
     _delete(person)
 

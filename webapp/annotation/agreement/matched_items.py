@@ -52,9 +52,10 @@ Answers = dict[int, tuple[int, dict[str, Any]]]  # answer id -> (user, content)
 
 
 def _reviewed(project: Project) -> Iterator[tuple[TaskReview, Answers]]:
-    """Every task with two answers or more, a few hundred at a time."""
+    """Every task with two answers or more, a few hundred at a time. A task that became gold keeps its review, and is left out."""
     after = 0
-    listed = TaskReview.objects.filter(project=project, agreement__isnull=False, groups__isnull=False)
+    seated = TaskReview.objects.filter(project=project, task__overlap__isnull=False)
+    listed = seated.filter(agreement__isnull=False, groups__isnull=False)
     while reviews := list(listed.filter(task_id__gt=after).order_by("task_id")[:TASKS_AT_A_TIME]):
         ids = [answer for review in reviews for answer in review.answers]
         rows = Answer.objects.filter(id__in=ids).values_list("id", "assignment__user_id", "content")

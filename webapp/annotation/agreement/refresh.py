@@ -5,7 +5,7 @@ with its time. Nothing here judges a person. Only tasks whose answers are all eq
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 from secrets import randbelow
 from typing import Any
@@ -28,6 +28,8 @@ BATCH = 500
 LATE = 1_000  # ids are given before the commit: an answer may appear after as many newer ones
 GIVEN_UP = timedelta(minutes=15)  # a job that began longer ago died
 STANDS = Q(current=True, assignment__state="submitted")
+# sources of resolutions that follow from the answers, and end when the answers change
+AUTOMATIC = (Resolution.Source.UNANIMOUS, Resolution.Source.MAJORITY)
 
 
 def current_report(project: Project) -> AgreementReport:
@@ -79,6 +81,11 @@ def review_again(project_id: int, task_ids: Collection[int]) -> None:
     transaction.on_commit(lambda: review_tasks(Project.objects.get(pk=project_id), task_ids))
 
 
+def review_all_again(project_id: int) -> None:
+    """`review_again` for all tasks of a project, when `review_new` runs the next time."""
+    AgreementReport.objects.filter(project_id=project_id).update(through=-1, reviewed=0)
+
+
 def review_new(project: Project) -> int:
     """Reviews the tasks answered since the last time. Returns the number of these answers."""
     report, _ = AgreementReport.objects.get_or_create(project=project)
@@ -92,24 +99,30 @@ def review_new(project: Project) -> int:
 
 
 def review_tasks(project: Project, task_ids: Iterable[int]) -> None:
-    """Writes the review of each task whose answers have changed, and resolves the unanimous ones.
+    """Writes the review of each task whose answers have changed, and resolves the unanimous ones. A task whose answers are the same may
+    have become complete since its review, because it has fewer seats now.
 
     Groups that a model or a person made stay as long as their answers stand. Gold tasks are left out, because they have a known answer.
     """
-    tasks = {task.pk: task for task in Task.objects.filter(project=project, pk__in=task_ids, overlap__isnull=False)}
+    tasks = {task.pk: task for task in project.tasks.filter(pk__in=task_ids, overlap__isnull=False)}
     contents: dict[int, dict[int, Any]] = defaultdict(dict)
     standing = Answer.objects.filter(STANDS, project=project, assignment__task__in=tasks).order_by("id")
     for answer, task, content in standing.values_list("id", "assignment__task_id", "content"):
         contents[task][answer] = content
     known = {review.task_id: review for review in TaskReview.objects.filter(task__in=tasks)}
-    changed = []
+    changed, same = [], []
     for task_id in tasks:
         before = known.get(task_id)
         if before is None or before.answers != list(contents[task_id]):
             changed.append(_review(project, task_id, contents[task_id]))
+        else:
+            same.append(before)
     with transaction.atomic():
         _store(changed)
-        _settle(project, [tasks[review.task_id] for review in changed], contents, changed)
+        # a resolution without a person no longer holds once the answers have changed; a reviewer's decision stays
+        Resolution.objects.filter(task__in=[review.task_id for review in changed], source__in=AUTOMATIC).delete()
+        resolved = set(Resolution.objects.filter(task__in=tasks).values_list("task_id", flat=True))
+        _settle(tasks, contents, [each for each in changed + same if each.task_id not in resolved])
     if follows_disagreement(project):
         moving = Task.objects.filter(pk__in=[review.task_id for review in changed], completed_at=None)
         rank_anew(project, list(moving.select_related("example")))
@@ -160,21 +173,15 @@ def groups_by_position(groups: Sequence[Sequence[Sequence[int]]] | None, answers
     return [[(place[answer], index) for answer, index in members] for members in groups or []]
 
 
-def _settle(
-    project: Project, tasks: Sequence[Task], contents: dict[int, dict[int, Any]], reviews: Sequence[TaskReview]
-) -> None:
-    """Resolves tasks that are complete and unanimous. A resolution without a person no longer holds once the answers have changed. A
-    reviewer's decision stays."""
-    automatic = [Resolution.Source.UNANIMOUS, Resolution.Source.MAJORITY]
-    Resolution.objects.filter(task__in=tasks, source__in=automatic).delete()
+def _settle(tasks: Mapping[int, Task], contents: Mapping[int, dict[int, Any]], reviews: Sequence[TaskReview]) -> None:
+    """Resolves the reviewed tasks that are complete and unanimous."""
     found = []
-    for task, review in zip(tasks, reviews, strict=True):
-        answers = contents[task.pk]
+    for review in reviews:
+        task, answers = tasks[review.task_id], contents[review.task_id]
         if task.overlap is None or len(answers) < task.overlap:
             continue
-        content = consensus.unanimous(
-            project.kind, list(answers.values()), groups_by_position(review.groups, list(answers))
-        )
+        groups = groups_by_position(review.groups, list(answers))
+        content = consensus.unanimous(task.project.kind, list(answers.values()), groups)
         if content is not None:
             found.append(resolution(task, Resolution.Source.UNANIMOUS, content, list(answers)))
     Resolution.objects.bulk_create(found, ignore_conflicts=True)

@@ -14,6 +14,16 @@ def clean(person: User) -> None:
     Participant.objects.filter(user=person).update(keys={}, created_at=TruncDay("created_at"))
 
 
+def unname_decider(person: User) -> None:
+    """Takes the person's id out of decisions that others have replaced since: each is kept as JSON in the decision that replaced it."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE annotation_resolution SET trace = jsonb_set(trace, '{0,replaced,by}', 'null')"
+            " WHERE trace #> '{0,replaced,by}' = to_jsonb(%s::bigint)",
+            [person.pk],
+        )
+
+
 def renumber(old: int, new: int) -> None:
     """Replaces the person's id in reports, which name raters by their ids in JSON, and in messages to webhooks."""
     reports = AgreementReport.objects.select_for_update(of=("self",)).filter(project__participants__user_id=new)

@@ -18,7 +18,7 @@ from webapp.datasets.models import DatasetVersion
 from webapp.datasets.versions import services as datasets
 from webapp.webhooks.services import announce, announce_all
 
-from ..agreement.refresh import mark_outdated
+from ..agreement.refresh import mark_outdated, review_all_again
 from ..models import Guidelines, Project, Task
 from ..tasks.seats import lock
 from ..work import completion
@@ -120,8 +120,10 @@ def _reseat(project: Project, overlap: int) -> None:
     complete.update(completed_at=timezone.now())
     announce_all(project.workspace_id, "task.completed", newly)
     tasks.filter(done__lt=F("overlap")).exclude(completed_at=None).update(completed_at=None)
-    if newly and completion.none_waits(project):
-        completion.announce_complete(project)
+    if newly:
+        review_all_again(project.pk)
+        if completion.none_waits(project):
+            completion.announce_complete(project)
 
 
 @transaction.atomic

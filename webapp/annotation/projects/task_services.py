@@ -22,7 +22,7 @@ from webapp.core.tasks import enqueue, silent
 from webapp.datasets.models import VersionMember
 
 from ..agreement import matching
-from ..agreement.refresh import mark_outdated
+from ..agreement.refresh import review_again
 from ..tasks.seats import as_json
 
 logger = logging.getLogger(__name__)
@@ -151,7 +151,7 @@ def set_gold_of(
             row.overlap, row.taken, row.done, row.completed_at = None, 0, 0, None
     Task.objects.bulk_update(rows, ["gold", "overlap", "taken", "done", "completed_at"])
     _compare(rows, project.kind, settings)
-    mark_outdated(project.pk)
+    review_again(project.pk, [row.pk for row in rows if row.gold is None])  # gold tasks have no review
     if project.kind in gold_answers.MATCHED:
         matching.ask(project)
     Project.objects.filter(id=project.pk).update(tasks_total=_total(project))

@@ -10,7 +10,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from webapp.accounts.models import Membership
+from webapp.accounts.models import Membership, User
 from webapp.annotation import kinds
 from webapp.annotation.agreement import consensus
 from webapp.annotation.kinds.table import Undecided
@@ -31,7 +31,15 @@ from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.text.texts import several_lines
 
-from ..agreement.refresh import STANDS, groups_by_position, resolution, review_again, review_new
+from ..agreement.refresh import (
+    AUTOMATIC,
+    STANDS,
+    groups_by_position,
+    resolution,
+    review_again,
+    review_new,
+    review_tasks,
+)
 from ..jobs import runner
 from ..work import queue, remarks
 
@@ -141,20 +149,30 @@ def _decide(
 
 @transaction.atomic
 def undo(membership: Membership, task: Task) -> Resolution | None:
-    """Takes the last decision about a task back: the previous resolution holds again, or none. Without a decision it does nothing."""
+    """Takes the last decision about a task back: the previous resolution holds again, or the one that follows from the answers, or
+    none. Without a decision it does nothing."""
     task = _locked(task)
-    found = Resolution.objects.filter(task=task).exclude(decided_by=None).first()
+    found = Resolution.objects.filter(Resolution.BY_A_PERSON, task=task).first()
     if found is None:
         return Resolution.objects.filter(task=task).first()
     before = found.trace[0].get("replaced") if found.trace else None
     audit.record(membership, membership.user, "task.reopened", task, source=found.source)
-    if before:
+    if before and _still_holds(task, before):
         found.source, found.content, found.trace = before["source"], before["content"], before["trace"]
-        found.decided_by_id, found.decided_at = before["by"], timezone.now()
+        found.decided_by, found.decided_at = User.objects.filter(pk=before["by"]).first(), timezone.now()
         found.save()
         return found
     found.delete()
-    return None
+    review_tasks(task.project, [task.pk])
+    return Resolution.objects.filter(task=task).first()
+
+
+def _still_holds(task: Task, replaced: Mapping[str, Any]) -> bool:
+    """Whether a resolution that was replaced would stand today: one that followed from the answers ended if they have changed."""
+    if replaced["source"] not in AUTOMATIC:
+        return True
+    standing = Answer.objects.filter(STANDS, assignment__task=task).values_list("id", flat=True)
+    return sorted(standing) == sorted(replaced["trace"][0]["answers"])
 
 
 def accept_majority(membership: Membership, project: Project, minimum: float = 0.0) -> int | None:

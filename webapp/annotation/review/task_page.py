@@ -104,7 +104,7 @@ def _resolution(row: Resolution, opened: Opened) -> dict[str, Any]:
         "why": row.trace[1].get("why", "") if len(row.trace) > 1 else "",
         "stale": sorted(used) != sorted(each.pk for each in opened.answers),
         "decisions": decisions,
-        "can_undo": row.decided_by_id is not None,
+        "can_undo": row.by_a_person,
     }
 
 

@@ -203,7 +203,7 @@ def reopen(membership: Membership, assignment: Assignment) -> Assignment:
         raise Conflict(f"Only your last {place.settings.reopen} submissions can be reopened.", "too_late")
     # locks the task: a person who resolves it meanwhile did so before the read, or finds the answer gone
     seats.count([(seat.task_id, 0, -1)])
-    if Resolution.objects.filter(task_id=seat.task_id).exclude(decided_by=None).exists():
+    if Resolution.objects.filter(Resolution.BY_A_PERSON, task_id=seat.task_id).exists():
         raise Conflict("A reviewer has decided this task, so its answers cannot change.", "settled")
     return _reopened(place, seat, place.lease(timezone.now()))
 
