@@ -19,7 +19,7 @@ class RowProblem:
     doubts_all: bool = False
 
     def short(self) -> "RowProblem":
-        """The problem with its quotation of the row cut: a reason is read by people."""
+        """The problem with its quotation of the row cut: a reason is read by people. A NUL, which Postgres cannot store, is named."""
         return replace(self, field=_cut(self.field), reason=_cut(self.reason))
 
     def told(self) -> dict[str, int | str]:
@@ -29,6 +29,7 @@ class RowProblem:
 
 
 def _cut(text: str) -> str:
+    text = text.replace("\0", "\\0")
     return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}…"
 
 

@@ -47,7 +47,7 @@ def uncertainty(subject: Subject, content: Content) -> float | None:
     cannot disagree."""
     given = content.get("meta", {}).get("uncertainty")
     if isinstance(given, int | float) and not isinstance(given, bool):
-        return float(given)
+        return float(min(max(given, 0), 1))  # an integer may be too large for a float
     found = []
     for pair in _scored_pairs(subject, content):
         strengths = example_labels.strengths(pair, content.get("preferences", ()))

@@ -49,8 +49,20 @@ def _check_labels(found: Example) -> None:
     for name, value in (("key", found.key), ("group", found.group), ("domain", found.domain), ("source", found.source)):
         if len(value) > MAX_LABEL:
             raise BadRow(name, f"is longer than {MAX_LABEL} characters")
-        if "\0" in value:
-            raise BadRow(name, "holds a NUL character")
+        _no_nul(value, name)
+    for place, response in enumerate(found.responses):
+        _no_nul(response.id, f"responses.{place}.id")
+    for place, preference in enumerate(found.preferences):
+        _no_nul(preference.rater, f"preferences.{place}.rater")
+    for place, criterion in enumerate(found.rubric.criteria if found.rubric else ()):
+        _no_nul(criterion.id, f"rubric.criteria.{place}.id")
+        _no_nul(criterion.text, f"rubric.criteria.{place}.text")
+
+
+def _no_nul(text: str, field: str) -> None:
+    """Raises BadRow for a NUL, which Postgres refuses in the tables that name responses, criteria and raters."""
+    if "\0" in text:
+        raise BadRow(field, "holds a NUL character")
 
 
 def _check_verifiers(rubric: Rubric) -> None:

@@ -68,6 +68,7 @@ def test_uncertainty_is_the_disagreement_of_raters():
     assert of() is of(2) is None  # one person cannot disagree
     assert of(2, 2) == 0 < of(2, 2, -1) < of(2, -1) < of(3, 1, -2)
     assert of(2, 2, meta={"uncertainty": 0.9}) == 0.9
+    assert of(2, 2, meta={"uncertainty": 10**400}) == 1  # too large for a float
     turned = example(2, [preference("r0", "r1", 2), preference("r1", "r0", -2)])
     assert task_factory.uncertainty(subject, turned) == 0
 

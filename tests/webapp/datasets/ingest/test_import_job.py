@@ -54,6 +54,26 @@ def test_a_good_file_becomes_version_one_with_its_counts(import_rows):
     assert AuditEntry.objects.filter(action="import.finished").count() == 1
 
 
+def test_a_field_whose_name_holds_a_nul_is_refused_with_its_name(import_rows):
+    job = import_rows([row("e1"), row("e2", **{"a\0b": 1})], format="touchstone")
+    assert (job.state, reasons(job)) == ("failed", [(2, "a\\0b", "unknown field")])
+
+
+@pytest.mark.parametrize(
+    ("field", "changes"),
+    [
+        ("responses.0.id", {"responses": [{"id": "a\0", "text": "x"}]}),
+        ("preferences.0.rater", {"preferences": [{"a": "a", "b": "b", "strength": 1, "rater": "r\0"}]}),
+        ("rubric.criteria.0.id", {"rubric": {"criteria": [{"id": "c\0", "text": "Is kind", "points": 1}]}}),
+        ("rubric.criteria.0.text", {"rubric": {"criteria": [{"id": "c", "text": "Is\0kind", "points": 1}]}}),
+    ],
+)
+def test_a_nul_in_a_name_that_annotation_stores_is_refused(import_rows, field, changes):
+    pair = {"responses": [{"id": "a", "text": "x\0"}, {"id": "b", "text": "y"}]}
+    assert import_rows([row("e1", **pair)], name="texts").state == "finished"
+    assert reasons(import_rows([row("e1", **(pair | changes))])) == [(1, field, "holds a NUL character")]
+
+
 def test_a_malformed_line_imports_nothing_and_names_line_field_and_reason(import_rows):
     job = import_rows(json.dumps(row("e1")) + '\n{"key": "e2"}\n{oops\n[1]\n')
     assert job.state == ImportJob.State.FAILED
