@@ -44,6 +44,14 @@ def labels(made: Publication) -> list[dict[str, Any]]:
     return found
 
 
+def base_number(made: Publication) -> int:
+    """The number of the version on which the publication was based. The annotated version of a project that grows may be a later one now."""
+    lineage = made.version.lineage
+    ours = lineage.get("from") == "annotation" and lineage.get("project") == made.project_id
+    number: int = made.choice.get("base") or (lineage["base"] if ours else made.project.version.number)
+    return number
+
+
 def publication_json(made: Publication) -> dict[str, Any]:
     """A publication as the API returns it."""
     version = made.version
@@ -54,7 +62,7 @@ def publication_json(made: Publication) -> dict[str, Any]:
         "version_id": version.pk,
         "digest": version.digest,
         "counts": version.counts,
-        "base": made.choice.get("base") or made.project.version.number,
+        "base": base_number(made),
         "choice": made.choice,
         "labels": labels(made),
         "answers": made.counts["answers"],

@@ -99,7 +99,7 @@ def publication(request: HttpRequest, project_id: int, publication_id: int) -> H
         "made": made,
         **leaks.leaks_of_version(made.version),
         "labels": publications.labels(made),
-        "base": made.choice.get("base") or made.project.version.number,
+        "base": publications.base_number(made),
         "fate": fate,
         "reason": reason,
         "rows": rows[:CASES_PAGE],

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, QuerySet
 from django.http import Http404
 from django.utils import timezone
 
@@ -213,12 +214,19 @@ def send_back(assignment: Assignment, words: str) -> Assignment:
     """A reviewer asks the author to check the answer again, with their `words`; the author gets it before anything else. A decision based
     on it no longer holds.
 
-    The caller has checked the reviewer's role and writes the audit entry. Raises Conflict without an answer.
+    The caller has checked the reviewer's role and writes the audit entry. Raises Conflict without an answer, and if its author cannot
+    work in the project: the answer would be open, and not count, for as long as it waits.
     """
     found = seats.lock_seat(assignment.user_id, assignment.project.workspace_id, assignment.pk)
     if found is None or found[1].state != State.SUBMITTED:
         raise Conflict("There is no submitted answer to send back.", "not_submitted")
     place, seat = found
+    if not serving.may_finish(place) or not Assignment.objects.filter(Exists(_members()), pk=seat.pk).exists():
+        # it does not say why: who has left may be known, and then the pseudonym would be, too
+        message = (
+            "Its author cannot work in this project now, so nobody would look at it again. Decide the task yourself."
+        )
+        raise Conflict(message, "nobody_to_answer")
     seats.count([(seat.task_id, 0, -1)])
     Resolution.objects.filter(task_id=seat.task_id).delete()  # after the task is locked, as in a reviewer's decision
     Assignment.objects.filter(id=seat.pk).update(sent_back=words.strip()[:2000])
@@ -263,14 +271,26 @@ def flag(membership: Membership, assignment: Assignment, kind: str, text: str) -
 
 
 def expire_leases() -> int:
-    """Returns the seats whose lease has run out to the queue, and their number. Rows that somebody works on right now are skipped."""
+    """Returns the seats whose lease has run out to the queue, and those of people who have left the workspace or whose account is closed.
+    Returns their number. Rows that somebody works on right now are skipped."""
     _shorten_leases()
+    claimed = Assignment.objects.filter(state=State.CLAIMED)
+    return _expire(claimed.filter(lease_until__lt=timezone.now())) + _expire(claimed.exclude(Exists(_members())))
+
+
+def _members() -> QuerySet[Membership]:
+    """The membership by which the person of an assignment may work on it."""
+    return Membership.objects.filter(
+        user=OuterRef("user"), workspace=OuterRef("project__workspace"), user__is_active=True
+    )
+
+
+def _expire(late: QuerySet[Assignment]) -> int:
     total = 0
     while True:
         with transaction.atomic():
-            late = Assignment.objects.filter(state=State.CLAIMED, lease_until__lt=timezone.now())
-            rows = late.order_by("lease_until").select_for_update(skip_locked=True, no_key=True)[:EXPIRED_AT_ONCE]
-            found = list(rows)
+            rows = late.order_by("lease_until").select_for_update(skip_locked=True, no_key=True, of=("self",))
+            found = list(rows[:EXPIRED_AT_ONCE])
             _give_up(found)
         total += len(found)
         if len(found) < EXPIRED_AT_ONCE:

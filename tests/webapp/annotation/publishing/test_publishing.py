@@ -6,8 +6,10 @@ import pytest
 
 from tests.team import ApiClient, browser
 from tests.webapp.webhooks.hooks import announced_events, listen
+from trainer.contracts import Example as Record
 from webapp.annotation.agreement import refresh
 from webapp.annotation.models import Answer, Assignment, Resolution
+from webapp.annotation.projects import growing
 from webapp.annotation.publishing import data_description
 from webapp.annotation.publishing import services as publish
 from webapp.core.problems import Conflict, Invalid
@@ -210,6 +212,17 @@ def test_the_page_links_each_count_to_its_cases(project, team):
         f"/projects/{project.pk}/publications/{made.pk}"
         in client.get(f"/projects/{project.pk}/answers").content.decode()
     )
+
+
+def test_a_publication_keeps_its_base_when_the_project_grows(project, team):
+    made = publish.publish(team.researcher, project)
+    shown = ApiClient(team.reviewer).get(f"/projects/{project.pk}/publications/{made.pk}").json()
+    record = Record.model_validate({"key": "more", "prompt": [{"role": "user", "content": "One more?"}]})
+    growing.grow(team.researcher, project, [record], "tried")
+    assert project.version.number > shown["base"] == 1
+    assert ApiClient(team.reviewer).get(f"/projects/{project.pk}/publications/{made.pk}").json() == shown
+    page = browser(team.reviewer).get(f"/projects/{project.pk}/publications/{made.pk}").content.decode()
+    assert "built on version 1" in page
 
 
 def test_who_may_see_a_publication(project, team):
