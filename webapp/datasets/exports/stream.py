@@ -199,6 +199,7 @@ def rows_of(example: Example, line: str, exporter: Exporter, extras: bool = True
         yield from exporter.rows(example)
         return
     for number, row in enumerate(exporter.rows(example)):
+        row.pop(EXTRAS, None)  # `meta` may hold this name: then it comes back with the changes
         yield {**row, EXTRAS: json.dumps({patches.AGAIN: example.key}) if number else _extras(row, line, exporter)}
 
 

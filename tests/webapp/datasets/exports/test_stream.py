@@ -114,6 +114,17 @@ def test_a_pair_of_equal_texts_comes_back_too(team, import_rows, format, kind):
         assert (again.rejected, again.version.digest) == ([], version.digest)
 
 
+@pytest.mark.parametrize(("format", "kind"), READ_BACK)
+@pytest.mark.parametrize("meta", [{"touchstone": "a benchmark"}, {"ideal_completions_data": None}], ids=str)
+def test_a_field_in_meta_with_the_name_of_a_column_of_ours_comes_back(team, import_rows, format, kind, meta):
+    dataset = Dataset.objects.create(workspace=team.workspace, name="Names")
+    version = datasets.new_version(
+        team.researcher, dataset, [Example.model_validate(full(meta=meta))], None, {"from": "run"}
+    )
+    again = import_rows(file_of(version, format, kind), name="Back", file_name=f"back.{kind}")
+    assert (again.rejected, again.version.digest) == ([], version.digest)
+
+
 def test_a_column_that_is_nested_too_deep_refuses_its_row_and_not_the_import(version, import_rows):
     """Somebody chose the layout, so every row is asked whether an export of ours wrote it."""
     rows = [json.loads(line) for line in file_of(version, "trl_preference").splitlines()]

@@ -22,8 +22,9 @@ def _rows(example: Example) -> Iterator[Row]:
         LABELLED_BY: list(dict.fromkeys([*label_origin.of_rubric(example), *label_origin.of_reference(example)])),
     }
     if example.reference is not None or example.responses:
+        known = row.get("ideal_completions_data")  # of any type, if the example came in another layout
         row["ideal_completions_data"] = {
-            **row.get("ideal_completions_data", {}),
+            **(known if isinstance(known, dict) else {}),
             "ideal_completion": example.reference,
             "ideal_completions_ref_completions": [response.text for response in example.responses],
         }
