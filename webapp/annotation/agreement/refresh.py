@@ -187,6 +187,12 @@ def _settle(tasks: Mapping[int, Task], contents: Mapping[int, dict[int, Any]], r
     Resolution.objects.bulk_create(found, ignore_conflicts=True)
 
 
+def rests_on(source: str, trace: Sequence[Mapping[str, Any]], answers: Collection[int]) -> bool:
+    """Whether a resolution with this trace holds for these answers: a reviewer's decision does for any, and one without a person only for
+    those behind it."""
+    return source not in AUTOMATIC or not trace or sorted(trace[0]["answers"]) == sorted(answers)
+
+
 def resolution(task: Task, source: str, content: dict[str, Any] | None, answers: Sequence[int]) -> Resolution:
     """A resolution without a person's decisions; the trace names the answers behind it."""
     return Resolution(

@@ -29,7 +29,7 @@ from webapp.datasets.models import Example as Row
 from webapp.datasets.versions import services as datasets
 from webapp.webhooks.services import announce
 
-from ..agreement.refresh import review_new
+from ..agreement.refresh import rests_on, review_new
 from ..jobs import runner
 
 AT_ONCE = 500  # tasks that a request publishes itself; for more there is a job
@@ -95,6 +95,7 @@ class Account:
 class PublishedAnswer:
     """An answer that has not been superseded."""
 
+    id: int
     task: Task
     rater: str
     content: dict[str, Any]
@@ -308,11 +309,11 @@ def _said(project: Project, tasks: list[Task], known: dict[int, Rater]) -> dict[
     by_id = {task.pk: task for task in tasks}
     answers = Answer.objects.filter(current=True, assignment__task__in=by_id).order_by("id")
     found: dict[int, list[PublishedAnswer]] = defaultdict(list)
-    fields = ("assignment__task_id", "assignment__user_id", "assignment__state", "content")
-    for task, user, state, content in answers.values_list(*fields):
+    fields = ("id", "assignment__task_id", "assignment__user_id", "assignment__state", "content")
+    for pk, task, user, state, content in answers.values_list(*fields):
         rater = (known[user].pseudonym if user in known else "annotator-0") + published_example.rater_suffix(project)
         stands = state == Assignment.State.SUBMITTED
-        found[task].append(PublishedAnswer(by_id[task], rater, content, stands, _words(project, content)))
+        found[task].append(PublishedAnswer(pk, by_id[task], rater, content, stands, _words(project, content)))
     return found
 
 
@@ -331,7 +332,7 @@ def _passing(task: Task, said: list[PublishedAnswer], choice: Choice, account: A
     if choice.what == "answers":
         return [GivenJudgement(task, each.rater, each.content, "answer", agreement) for each in standing]
     resolution: Resolution | None = getattr(task, "resolution", None)
-    why = _unfit(resolution, choice)
+    why = _unfit(resolution, choice, [each.id for each in said])
     if resolution is None or why:
         account.drop(standing, why)
         return []
@@ -339,9 +340,10 @@ def _passing(task: Task, said: list[PublishedAnswer], choice: Choice, account: A
     return [GivenJudgement(task, rater, resolution.content or {}, resolution.source, agreement, len(standing))]
 
 
-def _unfit(resolution: Resolution | None, choice: Choice) -> str:
-    """The reason why a resolved answer is not published; empty if it is."""
-    if resolution is None:
+def _unfit(resolution: Resolution | None, choice: Choice, said: list[int]) -> str:
+    """The reason why a resolved answer is not published; empty if it is. People may have changed the answers behind it since the tasks were
+    reviewed."""
+    if resolution is None or not rests_on(resolution.source, resolution.trace, said):
         return Reason.UNDECIDED
     if resolution.content is None:
         return Reason.UNRESOLVED

@@ -32,10 +32,10 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.core.text.texts import several_lines
 
 from ..agreement.refresh import (
-    AUTOMATIC,
     STANDS,
     groups_by_position,
     resolution,
+    rests_on,
     review_again,
     review_new,
     review_tasks,
@@ -169,10 +169,8 @@ def undo(membership: Membership, task: Task) -> Resolution | None:
 
 def _still_holds(task: Task, replaced: Mapping[str, Any]) -> bool:
     """Whether a resolution that was replaced would stand today: one that followed from the answers ended if they have changed."""
-    if replaced["source"] not in AUTOMATIC:
-        return True
     standing = Answer.objects.filter(STANDS, assignment__task=task).values_list("id", flat=True)
-    return sorted(standing) == sorted(replaced["trace"][0]["answers"])
+    return rests_on(replaced["source"], replaced["trace"], standing)
 
 
 def accept_majority(membership: Membership, project: Project, minimum: float = 0.0) -> int | None:

@@ -106,6 +106,20 @@ def test_what_stands_counts_the_answers_behind_it_and_why_others_do_not_stand(pr
     assert made.counts["kept"] == {"": 1} and made.counts["dropped"]["source"] == 8
 
 
+def test_a_resolution_whose_answers_change_during_the_publication_is_not_published(project, team, monkeypatch):
+    task = Resolution.objects.filter(source="unanimous").first().task
+    reviewed = publish.review_new
+
+    def and_then_somebody_changes_their_mind(given):
+        reviewed(given)
+        answer(task, team.annotator, preference(-3))
+
+    monkeypatch.setattr(publish, "review_new", and_then_somebody_changes_their_mind)
+    made = publish.publish(team.researcher, project)
+    assert not made.cases.filter(task=task, fate="kept").exists()
+    assert set(made.cases.filter(task=task, fate="dropped").values_list("reason", flat=True)) == {"undecided"}
+
+
 def test_labels_before_are_replaced_or_stay_and_each_is_counted(project, team):
     made = publish.publish(team.researcher, project)
     assert made.counts["replaced"] == {"judged": 5} and made.counts["imported"] == {}
