@@ -77,8 +77,11 @@ class RunMonitor:
             self._write_rollouts(step, records)
 
     def flush(self) -> None:
-        """Wait until all records are on the disk. Raises LeftUndone, which names those that are not."""
-        self._behind.flush()
+        """Wait until all records are written, and all events on the disk. Raises LeftUndone, which names the records that are not."""
+        try:
+            self._behind.flush()
+        finally:
+            self._spool.sync()
 
     def _write_rollouts(self, step: int, records: Sequence[RolloutRecord]) -> None:
         part: list[RolloutRecord] = []
@@ -191,7 +194,8 @@ class RunMonitor:
     def close(self) -> bool:
         """Deliver the rest. True if the server has everything, or, without a server, the disk has."""
         self._behind.close()
-        delivered = self._sink.close() if self._sink else not self._spool.tail()
+        written = self._spool.settle()
+        delivered = self._sink.close() if self._sink else written
         self._spool.close()
         return delivered
 

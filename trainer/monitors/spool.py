@@ -1,4 +1,4 @@
-"""The run's events on disk, numbered, and safe there before any is sent."""
+"""The run's events on disk, numbered, and in the file before any is sent."""
 
 import errno
 import json
@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from trainer.contracts import RunEvent, StateData
+from trainer.contracts import ArtifactData, RunEvent, StateData
 from trainer.contracts.events import EventData
 
 _BLOCK = 1 << 16
+_SYNC_EVERY_S = 1.0
 FULL_DISK = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -31,6 +32,10 @@ class Spool:
     (the folder was lost). A line that a kill cut off is removed; its event was never acknowledged, and the resumed step
     writes it again.
 
+    Lines in the file survive the end of the process. They survive a power cut once the file is synced: with each state and artifact, and
+    otherwise with the first event that comes a second after the last time, because each sync holds up the run, on some disks for a tenth of a
+    second. A checkpoint syncs before it is written (`sync`), and a run that continues from it makes all later events again.
+
     On a full disk `append` blocks: it reports the state `paused`, tries again every `retry_s` and then reports `running`.
     The events of that time wait in memory, where the sender finds them too (`tail`), so the page shows the pause.
     """
@@ -47,7 +52,11 @@ class Spool:
         self.give_up: Callable[[], bool] = lambda: False
         self._lock = threading.RLock()
         self._unwritten: list[str] = []
-        self._offset, on_disk = _repair(path)
+        self._unsynced: list[str] = []
+        """Lines in the file that a disk may still refuse."""
+        self._synced_at = time.monotonic()
+        self._step = 0
+        self._end, on_disk = _repair(path)
         self.last_seq = max(on_disk, last_seq)
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
@@ -56,15 +65,27 @@ class Spool:
         return self._path
 
     def append(self, data: EventData, step: int = 0) -> RunEvent:
-        """Number the event and put it on disk. Returns when it is there, or if `give_up` says to stop waiting."""
+        """Number the event and write it. Returns when it is in the file, or if `give_up` says to stop waiting."""
         event = self._queue(data, step)
-        if self._flush():
-            return event
+        late = time.monotonic() - self._synced_at >= _SYNC_EVERY_S
+        if not self._flush(late or isinstance(data, StateData | ArtifactData)):
+            self._wait_for_room(step)
+        return event
+
+    def sync(self) -> None:
+        """Return when all events would survive a power cut, or if `give_up` says to stop waiting for a full disk."""
+        if not self._flush(sync=True):
+            self._wait_for_room(self._step)
+
+    def settle(self) -> bool:
+        """Sync without waiting for a full disk; whether all events are on it."""
+        return self._flush(sync=True)
+
+    def _wait_for_room(self, step: int) -> None:
         self.pause(step)
-        while not self._flush() and not self.give_up():
+        while not self._flush(sync=True) and not self.give_up():
             time.sleep(self._retry_s)
         self.unpause(step)
-        return event
 
     def pause(self, step: int) -> None:
         """Report that the disk is full; the event stays in memory if it does not fit on the disk."""
@@ -75,14 +96,14 @@ class Spool:
             ),
             step,
         )
-        self._flush()
+        self._flush(sync=True)
 
     def unpause(self, step: int) -> None:
         self._queue(StateData(state="running", reason="There is space on the disk again"), step)
-        self._flush()
+        self._flush(sync=True)
 
     def tail(self) -> list[str]:
-        """Lines that are not on disk yet, oldest first."""
+        """Lines that are not in the file yet, oldest first."""
         with self._lock:
             return list(self._unwritten)
 
@@ -93,27 +114,47 @@ class Spool:
         with self._lock:
             event = RunEvent(seq=self.last_seq + 1, time=datetime.now(UTC), step=step, data=data)
             self._unwritten.append(event.model_dump_json())
-            self.last_seq = event.seq
+            self.last_seq, self._step = event.seq, step
             return event
 
-    def _flush(self) -> bool:
-        """Write the waiting lines, all or none; False if the disk is full."""
+    def _flush(self, sync: bool) -> bool:
+        """Write the waiting lines, all or none, and sync if asked to; False if the disk is full."""
         with self._lock:
-            block = "".join(line + "\n" for line in self._unwritten).encode()
-            try:
-                written = 0
-                while written < len(block):
-                    written += self._write(self._file, block[written:])
+            return self._written() and (not sync or self._synced())
+
+    def _written(self) -> bool:
+        block = "".join(line + "\n" for line in self._unwritten).encode()
+        try:
+            done = 0
+            while done < len(block):
+                done += self._write(self._file, block[done:])
+        except OSError as error:
+            # Part of a line may have been written; no later line may follow it directly.
+            return self._refused(error)
+        self._end += len(block)
+        self._unsynced += self._unwritten
+        self._unwritten = []
+        return True
+
+    def _synced(self) -> bool:
+        try:
+            if self._unsynced:
                 os.fsync(self._file)
-            except OSError as error:
-                if error.errno not in FULL_DISK:
-                    raise
-                # Part of a line may have been written; no later line may follow it directly.
-                os.ftruncate(self._file, self._offset)
-                return False
-            self._offset += len(block)
-            self._unwritten.clear()
-            return True
+        except OSError as error:
+            self._unwritten = self._unsynced
+            self._end -= sum(len(line.encode()) + 1 for line in self._unsynced)
+            self._unsynced = []
+            return self._refused(error)
+        self._unsynced = []
+        self._synced_at = time.monotonic()
+        return True
+
+    def _refused(self, error: OSError) -> bool:
+        """Cut off all behind the last line that the disk has; False. Raises errors other than that of a full disk."""
+        if error.errno not in FULL_DISK:
+            raise error
+        os.ftruncate(self._file, self._end)
+        return False
 
 
 def _repair(path: Path) -> tuple[int, int]:

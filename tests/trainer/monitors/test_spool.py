@@ -4,12 +4,13 @@ import errno
 import json
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.timeouts import SECONDS
-from trainer.contracts import LogData, RunEvent, jsonlines
+from trainer.contracts import ArtifactData, LogData, RunEvent, StateData, jsonlines
 from trainer.monitors import RunMonitor, Spool
 
 
@@ -123,3 +124,65 @@ def test_any_other_error_of_the_disk_is_not_waited_for(path: Path) -> None:
 
     with pytest.raises(OSError, match="Input/output"):
         Spool(path, write=broken).append(note("a"))
+
+
+@pytest.fixture
+def syncs(monkeypatch: pytest.MonkeyPatch, path: Path) -> list[int]:
+    """The number of lines in the file at each sync."""
+    found: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda file: found.append(len(events(path))))
+    return found
+
+
+def test_states_and_artifacts_are_synced_at_once_with_all_events_before_them(path: Path, syncs: list[int]) -> None:
+    spool = Spool(path)
+    for _ in range(20):
+        spool.append(note("a"))
+    assert syncs == []
+    spool.append(ArtifactData(role="checkpoint", path="checkpoints/step-000001", bytes=1, digest="0" * 64))
+    spool.append(note("b"))
+    spool.append(StateData(state="finished"))
+    assert syncs == [21, 23]
+
+
+def test_other_events_are_synced_a_second_after_the_last_time(
+    path: Path, syncs: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    spool = Spool(path)
+    for _ in range(7):
+        spool.append(note("a"))
+        now[0] += 0.4
+    assert syncs == [4, 7]
+
+
+def test_a_checkpoint_is_written_after_all_events_before_it_are_synced(path: Path, syncs: list[int]) -> None:
+    monitor = RunMonitor(Spool(path))
+    monitor.log("a")
+    monitor.flush()
+    assert syncs == [1]
+    monitor.flush()
+    assert syncs == [1], "nothing is new"
+    monitor.log("b")
+    assert monitor.close()
+    assert syncs == [1, 2]
+
+
+def test_a_disk_that_is_full_only_when_it_is_synced_loses_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = [True]
+
+    def fsync(file: int) -> None:
+        if full[0]:
+            raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    spool = Spool(path)
+    spool.append(note("a"))
+    assert [event.seq for event in events(path)] == [1]
+    assert not spool.settle()
+    assert (events(path), [json.loads(line)["seq"] for line in spool.tail()]) == ([], [1])
+    full[0] = False
+    spool.append(note("b"))
+    assert spool.settle()
+    assert ([event.seq for event in events(path)], spool.tail()) == ([1, 2], [])
