@@ -147,10 +147,17 @@ def _decide(
     return found
 
 
-@transaction.atomic
 def undo(membership: Membership, task: Task) -> Resolution | None:
     """Takes the last decision about a task back: the previous resolution holds again, or the one that follows from the answers, or
     none. Without a decision it does nothing."""
+    if found := _taken_back(membership, task):
+        return found
+    review_tasks(task.project, [task.pk])  # after the commit, because it may lock people, who come before tasks
+    return Resolution.objects.filter(task=task).first()
+
+
+@transaction.atomic
+def _taken_back(membership: Membership, task: Task) -> Resolution | None:
     task = _locked(task)
     found = Resolution.objects.filter(Resolution.BY_A_PERSON, task=task).first()
     if found is None:
@@ -163,8 +170,7 @@ def undo(membership: Membership, task: Task) -> Resolution | None:
         found.save()
         return found
     found.delete()
-    review_tasks(task.project, [task.pk])
-    return Resolution.objects.filter(task=task).first()
+    return None
 
 
 def _still_holds(task: Task, replaced: Mapping[str, Any]) -> bool:
