@@ -110,7 +110,11 @@ class Rating(TaskKind):
         return [Field(f"scale:{s.name}", s.name, "ordinal", _SCALE, (s.name,), s.labels) for s in settings.scales]
 
     def right(self, settings: Settings, given: Content, known: Content) -> bool | None:
-        return all(_near(settings, name, given["ratings"].get(name), value) for name, value in known["ratings"].items())
+        """By the scales on which the project asks for a value: others may have been removed or renamed since the answer became known."""
+        asked = {scale.name for scale in settings.scales} & known["ratings"].keys()
+        if not asked:
+            return None
+        return all(_near(settings, name, given["ratings"].get(name), known["ratings"][name]) for name in asked)
 
     def note(self, content: Content, what: str) -> dict[str, Any]:
         return {"ratings": content["ratings"]}

@@ -120,6 +120,9 @@ def test_nonsense_is_refused_and_breaks_nothing(content):
         ("rating", {"ratings": {"Clarity": 4, "Tone": 1}}, {"ratings": {"Clarity": 5, "Tone": 1}}, True),
         ("rating", {"ratings": {"Clarity": 3, "Tone": 1}}, {"ratings": {"Clarity": 5, "Tone": 1}}, False),
         ("rating", {"ratings": {"Clarity": 5, "Tone": 1}}, {"ratings": {"Clarity": 5, "Tone": 2}}, False),
+        # a scale that the project had when the answer became known, and has no more
+        ("rating", {"ratings": {"Clarity": 5, "Tone": 1}}, {"ratings": {"Clarity": 5, "Style": 3}}, True),
+        ("rating", {"ratings": {"Clarity": 5, "Tone": 1}}, {"ratings": {"Style": 3}}, None),
         ("rubric", {}, {}, None),
     ],
 )
