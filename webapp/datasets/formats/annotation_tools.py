@@ -34,6 +34,7 @@ SURE = NOISE | {
     "a",
 }
 WORDS = re.compile(r"[^\W_]+")
+ARTICLE = re.compile(r"\ba (?=bit\b)")  # this "a" names no side
 LACKING = "[the export gives no prompt]"
 MAX_ROWS = 500_000  # of an export whose rows are merged by item, because all of them are then in memory
 
@@ -141,8 +142,8 @@ def verdict(value: Any, sides: tuple[str, str]) -> Row | None:
         return None
     if value in sides:
         return {"strength": -2 if value == sides[0] else 2}
-    words = [word.lower() for word in WORDS.findall(value)]
-    if not 1 <= len(words) <= 6:
+    words = WORDS.findall(ARTICLE.sub("", value.lower()))
+    if not 1 <= len(words) <= 6 or (words[0].isdigit() and len(words) == 1 and not _numbered(sides)):
         return None
     if "both" in words and {"bad", "worse", "poor"} & set(words):
         return {"verdict": "both_bad"}
@@ -154,6 +155,12 @@ def verdict(value: Any, sides: tuple[str, str]) -> Row | None:
         return None
     strength = next((STEPS[word] for word in words if word in STEPS), 2)
     return {"strength": -strength if named[0] in FIRST else strength}
+
+
+def _numbered(sides: tuple[str, str]) -> bool:
+    """Whether the two names differ in the numbers 1 and 2. Otherwise a number alone is a rating, which tools may write as text."""
+    first, second = sides
+    return second in {f"{first[:at]}2{first[at + 1 :]}" for at, letter in enumerate(first) if letter == "1"}
 
 
 def merged(rows: Iterator[tuple[int, Row | RowProblem]], item: str) -> Iterator[tuple[int, Row | RowProblem]]:

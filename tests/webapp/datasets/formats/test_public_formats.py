@@ -359,6 +359,9 @@ def test_an_export_loses_no_answer():
         ("A or B", None),
         ("the sky is blue today", None),
         ("maybe A", None),
+        ("a bit better", None),
+        ("B is a bit better", {"strength": 1}),
+        ("2", {"strength": 2}),
         (1, None),
     ],
 )
@@ -366,6 +369,24 @@ def test_an_answer_that_is_not_plain_is_not_guessed(value, meaning):
     from webapp.datasets.formats.annotation_tools import verdict
 
     assert verdict(value, ("answer1", "answer2")) == meaning
+
+
+def test_a_rating_that_a_tool_writes_as_text_names_no_side(import_rows):
+    header = "annotation_id,annotator,choice,id,prompt,quality,text_a,text_b\n"
+    shown = "Which city is the capital?", "It is Paris of course.", "The capital is Paris."
+    rows = [
+        f"{n},{rater},B,7,{shown[0]},{quality},{shown[1]},{shown[2]}\n" for n, rater, quality in ((1, 1, 1), (2, 2, 4))
+    ]
+    label_studio = import_rows(header + "".join(rows), name="rated", file_name="rated.csv")
+    assert [each["strength"] for each in label_studio.version.members.get().example.content["preferences"]] == [2, 2]
+    likert = {
+        "id": "i",
+        "displayed_text": list(shown[1:]),
+        "user": "ada",
+        "label_annotations": {"quality": {"1": "true"}},
+    }
+    potato = import_rows([likert], name="scaled").version.members.get().example.content
+    assert "preferences" not in potato and potato["meta"]["answers"][0]["value"] == "1"
 
 
 def test_rows_of_several_annotators_become_one_example(import_rows):
