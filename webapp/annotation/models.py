@@ -271,6 +271,7 @@ class PublishedCase(models.Model):
         ALONE = "alone", "fewer than two answers, so there is no agreement"
         AGREEMENT = "agreement", "less agreement than was asked for"
         UNDECIDED = "undecided", "nothing stands for the task yet"
+        STALE = "stale", "the answers have changed since one of them stood"
         UNRESOLVED = "unresolved", "left unresolved by a reviewer"
         SOURCE = "source", "stands by a way that was not chosen"
         GONE = "gone", "the base version has no such example"

@@ -835,6 +835,7 @@ class Projects(Group):
             "alone",
             "agreement",
             "undecided",
+            "stale",
             "unresolved",
             "source",
             "gone",

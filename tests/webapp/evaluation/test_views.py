@@ -118,6 +118,18 @@ def test_a_refused_form_says_why_at_the_field(as_researcher):
     assert "choose recorded verdicts, or judges to ask" in answer.content.decode()
 
 
+def test_problems_beside_the_button_lead_to_their_fields(as_researcher):
+    def links(**given: str) -> dict[str, str]:
+        data = {**UNTOUCHED, "action": "start", **given}
+        page = as_researcher.post("/evaluations/new?recipe=judge_audit", data).content.decode()
+        found = dict(re.findall(r'<a class="to-fix" href="#([^"]+)">([^<]+)</a>', page))
+        assert all(f'id="{place}"' in page for place in found)
+        return found
+
+    assert links() == {"f-recording": "Recording"}
+    assert links(draw="first") == {"f-draw": "Draw"}
+
+
 def test_the_json_holds_every_case(as_researcher, finished):
     answer = as_researcher.get(f"/evaluations/{finished.pk}/export/json")
     body = json.loads(b"".join(answer.streaming_content))

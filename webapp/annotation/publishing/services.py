@@ -343,8 +343,10 @@ def _passing(task: Task, said: list[PublishedAnswer], choice: Choice, account: A
 def _unfit(resolution: Resolution | None, choice: Choice, said: list[int]) -> str:
     """The reason why a resolved answer is not published; empty if it is. People may have changed the answers behind it since the tasks were
     reviewed."""
-    if resolution is None or not rests_on(resolution.source, resolution.trace, said):
+    if resolution is None:
         return Reason.UNDECIDED
+    if not rests_on(resolution.source, resolution.trace, said):
+        return Reason.STALE
     if resolution.content is None:
         return Reason.UNRESOLVED
     return "" if resolution.source in choice.sources else Reason.SOURCE

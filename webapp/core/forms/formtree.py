@@ -128,6 +128,16 @@ class FormGroup:
         for group in [*self.groups, *self.items]:
             yield from group.every_group()
 
+    def places_to_fix(self, title: str = "") -> Iterator[tuple[str, str]]:
+        """The id and the label of everything inside that has an error, in the order of the page; `title` stands before the labels."""
+        if self.error:
+            yield self.id, title or self.title
+        yield from ((each.id, f"{title}: {each.label}" if title else each.label) for each in self.inputs if each.error)
+        for child in self.groups:
+            yield from child.places_to_fix(child.title)
+        for number, item in enumerate(self.items, 1):
+            yield from item.places_to_fix(f"{self.title} {number}")
+
     @property
     def shown(self) -> bool:
         return self.applies or bool(self.errors)

@@ -26,6 +26,8 @@ from ..sources import registry as sources
 from . import services, training_leaks
 
 MAX_CHOICES = 200
+WHATS = {"recording": "Recording", "dataset": "Dataset", "name": "Name"}
+"""The fields that stand beside the config, with their labels."""
 MAX_PATH, MAX_GIVEN = 100, 200  # characters of what a link fills in
 
 
@@ -126,8 +128,14 @@ class EvaluationForm:
     @property
     def other_problems(self) -> dict[str, str]:
         """Problems that no input of the form shows."""
-        shown = {each.path for each in self.group.every_input()} | {"dataset", "recording", "name"}
+        shown = {each.path for each in self.group.every_input()} | {*WHATS}
         return {path: message for path, message in self.problems.items() if path not in shown}
+
+    @property
+    def to_fix(self) -> list[tuple[str, str]]:
+        """The problems in the order of the page: the id of each field and its label."""
+        whats = [(f"f-{name}", label) for name, label in WHATS.items() if name in self.problems]
+        return whats + [*self.group.places_to_fix()]
 
     def check(self) -> bool:
         """Fills `problems`. True if the evaluation could be started with these values."""

@@ -1,7 +1,7 @@
 """The form that launches a run: the choices besides the config, the config itself, and what follows from both."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -202,7 +202,7 @@ class RunForm:
         if self.as_json:
             return []
         whats = [(f"f-{name}", label) for name, label in WHATS.items() if name in self.problems]
-        return whats + [*_places(self.group, "")]
+        return whats + [*self.group.places_to_fix()]
 
     @cached_property
     def dataset_choices(self) -> list[tuple[str, str]]:
@@ -466,17 +466,6 @@ def _paths(group: FormGroup) -> set[str]:
     for child in [*group.groups, *group.items]:
         found |= _paths(child)
     return found
-
-
-def _places(group: FormGroup, title: str) -> Iterator[tuple[str, str]]:
-    """The id and the label of everything in a group that has an error; `title` stands before the labels."""
-    if group.error:
-        yield group.id, title or group.title
-    yield from ((each.id, f"{title}: {each.label}" if title else each.label) for each in group.inputs if each.error)
-    for child in group.groups:
-        yield from _places(child, child.title)
-    for number, item in enumerate(group.items, 1):
-        yield from _places(item, f"{group.title} {number}")
 
 
 def _version_label(row: DatasetVersion) -> str:

@@ -117,7 +117,7 @@ def test_a_resolution_whose_answers_change_during_the_publication_is_not_publish
     monkeypatch.setattr(publish, "review_new", and_then_somebody_changes_their_mind)
     made = publish.publish(team.researcher, project)
     assert not made.cases.filter(task=task, fate="kept").exists()
-    assert set(made.cases.filter(task=task, fate="dropped").values_list("reason", flat=True)) == {"undecided"}
+    assert set(made.cases.filter(task=task, fate="dropped").values_list("reason", flat=True)) == {"stale"}
 
 
 def test_labels_before_are_replaced_or_stay_and_each_is_counted(project, team):

@@ -46,10 +46,10 @@ function scoreCell({ score, partial, missing }) {
 /** The table in one or two sentences. */
 export function stressWords({ responses, criteria, unverified, judging }) {
   const dull = criteria.filter(({ power }) => power === "all_meet" || power === "none_meets").length;
-  const parts = [`Your rubric met ${responses.length} response${responses.length === 1 ? "" : "s"} that you had not seen.`];
+  const parts = [`Your rubric was tried on ${responses.length} response${responses.length === 1 ? "" : "s"} that you had not seen.`];
   if (dull) parts.push(`${dull} of ${criteria.length} criteria ${dull === 1 ? "does" : "do"} not tell them apart.`);
   if (unverified && judging) parts.push(`A judge is reading them for ${unverified} ${unverified === 1 ? "criterion" : "criteria"} without a verifier.`);
-  else if (unverified) parts.push(`${unverified} ${unverified === 1 ? "has" : "have"} no verdict on every response: a judge or a person must look, and until then scores marked * leave ${unverified === 1 ? "it" : "them"} out.`);
+  else if (unverified) parts.push(`${unverified} ${unverified === 1 ? "criterion is" : "criteria are"} not decided on all of them yet: a judge or a person must read the responses. Until then, scores with * leave ${unverified === 1 ? "it" : "them"} out.`);
   return parts.join(" ");
 }
 
