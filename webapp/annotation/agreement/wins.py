@@ -65,8 +65,9 @@ def _said(answers: Any) -> Iterator[tuple[int, tuple[str, str], float | None]]:
 def _share(content: dict[str, Any]) -> float | None:
     if content["verdict"] == "cannot_assess":
         return None
-    strength = content["strength"] or 0
-    return 0.5 if not strength else float(strength < 0)
+    if content["verdict"] == "both_bad" or not content["strength"]:  # a person may say both, and also which is less bad
+        return 0.5
+    return float(content["strength"] < 0)
 
 
 def _win(names: tuple[str, str], met: _Meetings) -> Win:

@@ -144,7 +144,9 @@ class Pairwise(TaskKind):
     def distance(self, one: Content, two: Content) -> float:
         if one.get("verdict") != two.get("verdict"):
             return 1.0
-        apart = [_apart(one.get("strength"), two.get("strength"))]
+        strengths = one.get("strength"), two.get("strength")
+        # which of two bad responses is less bad is not asked
+        apart = [0.0 if None in strengths and one.get("verdict") == "both_bad" else _apart(*strengths)]
         names = {*one.get("dimensions", {}), *two.get("dimensions", {})}
         apart += [_apart(one["dimensions"].get(name), two["dimensions"].get(name)) for name in sorted(names)]
         return mean(apart)
@@ -277,9 +279,10 @@ def _value(content: Content) -> str:
 
 
 def _winner(answer: Content) -> tuple[str, int | None]:
-    """The verdict and the direction. The strength is left out, because it is a matter of taste."""
-    strength = answer.get("strength")
-    return answer.get("verdict", "compared"), None if strength is None else sign(strength)
+    """The verdict and the direction of a preference. The strength is left out, because it is a matter of taste; so is which of two bad
+    responses is less bad."""
+    strength, verdict = answer.get("strength"), answer.get("verdict", "compared")
+    return verdict, None if strength is None or verdict != "compared" else sign(strength)
 
 
 def _rounded(value: float) -> int:

@@ -35,6 +35,13 @@ def test_cannot_assess_agrees_with_itself_only():
     assert agreement("pairwise", [missing, missing]) == 1 and agreement("pairwise", [missing, preference(0)]) == 0
 
 
+def test_two_people_who_call_both_bad_agree_also_if_one_says_which_is_less_bad():
+    plain, less_bad = preference(None, verdict="both_bad"), preference(2, verdict="both_bad")
+    assert agreement("pairwise", [plain, less_bad]) == agreement("pairwise", [plain, plain]) == 1
+    assert majority("pairwise", [plain, less_bad])["verdict"] == "both_bad"
+    assert unanimous("pairwise", [plain, less_bad]) is None  # a reviewer accepts it as the majority
+
+
 def test_rankings_differ_by_the_pairs_they_order_otherwise():
     first, last = ranking("a", "b", "c"), ranking("c", "b", "a")
     assert agreement("ranking", [first, last]) == 0

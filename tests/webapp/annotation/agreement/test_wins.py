@@ -59,6 +59,14 @@ def test_tasks_are_averaged_over_people_and_what_is_missing_is_counted(team, pro
     assert 0 <= win.rate.low < 2.25 / 4 < win.rate.high <= 1
 
 
+def test_a_pair_of_which_both_are_bad_counts_half_also_if_one_is_less_bad(team, project):
+    for _ in range(2):
+        (seat,) = queue.claim(team.owner, project)
+        queue.submit(team.owner, seat, {"verdict": "both_bad", "strength": 3})
+    (win,) = wins(project)
+    assert (win.rate.value, win.won, win.tied, win.lost) == (0.5, 0, 2, 0)
+
+
 def test_the_page_and_the_api_show_it_to_those_who_may_read(team, project):
     answer(team, project)
     page = browser(team.reviewer).get(f"/projects/{project.pk}/wins").content.decode()

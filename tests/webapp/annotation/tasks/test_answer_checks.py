@@ -117,6 +117,7 @@ def test_nonsense_is_refused_and_breaks_nothing(content):
         ("grading", {"grades": [{**MET, "verdict": "not_met"}, NOT]}, {"grades": [MET, NOT]}, False),
         ("ranking", {"tiers": [["a"], ["c", "b"]]}, {"tiers": [["a"], ["b", "c"]]}, True),
         ("ranking", {"tiers": [["b"], ["a", "c"]]}, {"tiers": [["a"], ["b", "c"]]}, False),
+        ("pairwise", {"verdict": "both_bad", "strength": 1}, {"verdict": "both_bad", "strength": None}, True),
         ("rating", {"ratings": {"Clarity": 4, "Tone": 1}}, {"ratings": {"Clarity": 5, "Tone": 1}}, True),
         ("rating", {"ratings": {"Clarity": 3, "Tone": 1}}, {"ratings": {"Clarity": 5, "Tone": 1}}, False),
         ("rating", {"ratings": {"Clarity": 5, "Tone": 1}}, {"ratings": {"Clarity": 5, "Tone": 2}}, False),
