@@ -18,6 +18,7 @@ from .records import Answered, Name, Settings, Text
 from .table import AnswerRow, GivenAnswer
 from .values import most
 
+MAX_GRADED = 500  # criteria of a rubric by which people grade
 VERDICTS = {"met": "met", "not_met": "not met", "cannot_assess": "cannot assess"}
 _VERDICT = """
     SELECT grade ->> 'criterion' AS item, nullif(grade ->> 'verdict', 'cannot_assess') AS value
@@ -38,7 +39,7 @@ class CriterionGrade(Record):
 class GradingAnswer(Answered):
     """Every criterion of the rubric exactly once (checked against the example on submission)."""
 
-    grades: tuple[CriterionGrade, ...] = Limits(min_length=1, max_length=500)
+    grades: tuple[CriterionGrade, ...] = Limits(min_length=1, max_length=MAX_GRADED)
 
 
 class Grading(TaskKind):
@@ -72,12 +73,10 @@ class Grading(TaskKind):
     """
 
     def subjects(self, content: Content) -> list[Subject]:
-        """Each response, if there is a rubric."""
-        return (
-            [{"response": side} for side in example_labels.response_ids(content)]
-            if example_labels.criteria(content)
-            else []
-        )
+        """Each response, if there is a rubric of at most MAX_GRADED criteria."""
+        if not 0 < len(example_labels.criteria(content)) <= MAX_GRADED:
+            return []
+        return [{"response": side} for side in example_labels.response_ids(content)]
 
     def criteria(self, subject: Content, content: Content) -> list[dict[str, Any]]:
         return example_labels.criteria(content)

@@ -34,6 +34,7 @@ def mark(membership: Membership, project: Project, source: str, most: int, least
 
     `labels`: labels of the data (preferences, rubrics, reasons), for tasks that nobody has begun. `answers`: the answers of complete tasks,
     which become gold for people who come later; for rubrics and rationales the resolved answer, unanimous or consolidated by a reviewer.
+    Tasks whose label cannot be an answer are passed over.
     Raises Invalid at the fields.
     """
     _check(project, source, most, least)
@@ -87,8 +88,17 @@ def _known(project: Project, source: str, batch: list[Task], least: int) -> Iter
             content = gold_candidates.from_answers(project.kind, settings, given[task.pk], least) or settled.get(
                 task.pk
             )
-        if content is not None:
+        if content is not None and _fits(task, settings, content):
             yield task, content
+
+
+def _fits(task: Task, settings: kinds.Settings, content: dict[str, Any]) -> bool:
+    """Whether the content can be an answer to this task: labels of the data may be longer than that."""
+    try:
+        task_services.known_answer(task, settings, content)
+    except Invalid:
+        return False
+    return True
 
 
 def _settled(project: Project, tasks: list[int]) -> dict[int, dict[str, Any]]:

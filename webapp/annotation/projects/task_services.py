@@ -140,7 +140,7 @@ def set_gold_of(
 ) -> list[Task]:
     """`set_gold` for many tasks of a project, each with its `example` and `project` in place: all of them or none."""
     settings = kinds.Settings.model_validate(project.settings)
-    known = {task.pk: None if content is None else _known(task, settings, content) for task, content in contents}
+    known = {task.pk: None if content is None else known_answer(task, settings, content) for task, content in contents}
     # the full lock: gold seats are taken under a key-share lock, which a weaker lock would allow
     rows = list(Task.objects.select_for_update().filter(id__in=known).order_by("id"))
     for row in rows:
@@ -161,8 +161,8 @@ def set_gold_of(
     return rows
 
 
-def _known(task: Task, settings: kinds.Settings, content: dict[str, Any]) -> dict[str, Any]:
-    """The known answer, checked like a person's answer, with the sides in the subject's order."""
+def known_answer(task: Task, settings: kinds.Settings, content: dict[str, Any]) -> dict[str, Any]:
+    """The known answer, checked like a person's answer, with the sides in the subject's order. Raises Invalid at `content.*`."""
     kind, order = task.project.kind, list(range(len(kinds.subject_sides(task.subject))))
     try:
         record = kinds.get_kind(kind).answer.model_validate(content).model_dump(mode="json")

@@ -4,7 +4,7 @@ import pytest
 
 from tests.webapp.annotation.seed import ANSWER, make_project, pair
 from webapp.annotation.models import Answer, Project, Task
-from webapp.annotation.projects import task_services
+from webapp.annotation.projects import gold_services, task_services
 from webapp.annotation.tasks import task_factory
 from webapp.annotation.work import queue
 from webapp.core.models import AuditEntry
@@ -34,6 +34,11 @@ REASONS = [{"text": "shorter"}, {"text": "kinder"}]
         ("rubric", example(0), [{}]),
         ("grading", example(2, rubric=RUBRIC), [{"response": "r0"}, {"response": "r1"}]),
         ("grading", example(2), []),
+        (
+            "grading",
+            example(2, rubric={"criteria": [{"id": f"c{n}"} for n in range(501)]}),
+            [],
+        ),  # nobody could submit it
         ("ranking", example(3), [{"responses": ["r0", "r1", "r2"]}]),
         ("ranking", example(1), []),
         ("rating", example(2), [{"response": "r0"}, {"response": "r1"}]),
@@ -162,3 +167,14 @@ def test_gold_set_late_is_held_against_the_answers_there_are_and_can_be_taken_aw
     back = task_services.set_gold(team.researcher, Task.objects.get(), None)
     assert (back.overlap, back.taken, back.done) == (1, 1, 1)
     assert Answer.objects.get().gold_right is None and Project.objects.get().tasks_total == 1
+
+
+def test_a_label_that_is_no_answer_keeps_no_other_from_becoming_gold(team):
+    """An import takes texts of any length, and an answer does not."""
+    listed = [
+        pair(f"q{n}", preferences=[preference("ID-ONE", "ID-TWO", reasons=[{"text": text}])])
+        for n, text in enumerate(("shorter", "long " * 500))
+    ]
+    project = make_project(team.researcher, listed, kind="rationale")
+    assert gold_services.mark(team.researcher, project, "labels", 10).made == 1
+    assert project.tasks.get(overlap=None).example.key == "q0"
