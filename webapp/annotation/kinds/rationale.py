@@ -9,16 +9,16 @@ from trainer.contracts.plurals import with_noun
 
 from . import example_labels, reasons
 from .base import Content, Groups, Problems, Subject, TaskKind
-from .records import MAX_REASONS, Answered, Reason, Settings, Text
+from .records import MAX_REASONS, MAX_TEXT, Answered, Reason, Settings
 from .rubric import shared_items
 from .table import GivenAnswer
 from .values import plain
 
 
 class RationaleAnswer(Answered):
-    """A rationale split into atomic reasons. `source` is the text as given, or as this person wrote it."""
+    """A rationale split into atomic reasons. `source` is the text as given, of any length, or as this person wrote it."""
 
-    source: Text = ""
+    source: str = ""
     reasons: tuple[Reason, ...] = Limits(min_length=1, max_length=MAX_REASONS)
 
 
@@ -64,6 +64,8 @@ class Rationale(TaskKind):
         fields = reasons.complaints(record, view)
         if view["rationale"] is None and not record.source.strip() and not gold:
             fields["source"] = "write the rationale that the reasons come from"
+        if view["rationale"] is None and len(record.source) > MAX_TEXT:
+            fields["source"] = f"has more than {MAX_TEXT:,} characters"
         return fields
 
     def completed(self, content: dict[str, Any], view: Content) -> dict[str, Any]:

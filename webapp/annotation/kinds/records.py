@@ -15,7 +15,8 @@ from trainer import contracts
 from trainer.contracts import Criterion
 from trainer.contracts.base import Record
 
-Text = Annotated[str, Field(max_length=20_000)]
+MAX_TEXT = 20_000  # characters of what a person writes
+Text = Annotated[str, Field(max_length=MAX_TEXT)]
 Name = Annotated[str, Field(min_length=1, max_length=80)]
 Side = Annotated[str, Field(min_length=1, max_length=64)]  # a response's id, or its letter in the shown frame
 Strength = Annotated[int, Field(ge=-3, le=3)]
