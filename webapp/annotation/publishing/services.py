@@ -310,8 +310,11 @@ def _said(project: Project, tasks: list[Task], known: dict[int, Rater]) -> dict[
     answers = Answer.objects.filter(current=True, assignment__task__in=by_id).order_by("id")
     found: dict[int, list[PublishedAnswer]] = defaultdict(list)
     fields = ("id", "assignment__task_id", "assignment__user_id", "assignment__state", "content")
-    for pk, task, user, state, content in answers.values_list(*fields):
-        rater = (known[user].pseudonym if user in known else "annotator-0") + published_example.rater_suffix(project)
+    rows = list(answers.values_list(*fields))
+    if any(user not in known for _, _, user, _, _ in rows):  # somebody has joined since the publication began
+        known |= raters(project)
+    for pk, task, user, state, content in rows:
+        rater = f"{known[user].pseudonym}{published_example.rater_suffix(project)}"
         stands = state == Assignment.State.SUBMITTED
         found[task].append(PublishedAnswer(pk, by_id[task], rater, content, stands, _words(project, content)))
     return found

@@ -20,6 +20,8 @@ def current_answers(workspace_id: int, project_id: int) -> Iterator[tuple[Answer
         assignment__task__overlap__isnull=False,
     ).select_related("assignment__task__example")
     for row in rows.order_by("id").iterator(chunk_size=500):
+        if row.assignment.user_id not in known:  # somebody has joined since the first answer was read
+            known = raters(project_id)
         yield row, known[row.assignment.user_id].pseudonym
 
 

@@ -8,6 +8,7 @@ from tests.team import ApiClient, browser
 from tests.webapp.webhooks.hooks import announced_events, listen
 from trainer.contracts import Example as Record
 from webapp.annotation.agreement import refresh
+from webapp.annotation.agreement.raters import raters
 from webapp.annotation.models import Answer, Assignment, Resolution
 from webapp.annotation.projects import growing
 from webapp.annotation.publishing import data_description
@@ -16,6 +17,7 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.datasets.exports import annotated, data_card
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.datasets.versions import services as datasets
+from webapp.evaluation.sources import people
 
 from ..answers import annotators, answer, grades, make_project, preference, rubric
 from .test_answers import published
@@ -118,6 +120,24 @@ def test_a_resolution_whose_answers_change_during_the_publication_is_not_publish
     made = publish.publish(team.researcher, project)
     assert not made.cases.filter(task=task, fate="kept").exists()
     assert set(made.cases.filter(task=task, fate="dropped").values_list("reason", flat=True)) == {"stale"}
+
+
+@pytest.mark.parametrize("module", [publish, people], ids=["publication", "evaluation"])
+def test_a_person_who_joins_while_answers_are_read_keeps_their_number(project, team, monkeypatch, module):
+    first, second = sorted(raters(project).values(), key=lambda each: each.number)
+    calls = []
+
+    def before_the_second_came(of):
+        calls.append(of)
+        return {first.user: first} if len(calls) == 1 else raters(of)
+
+    monkeypatch.setattr(module, "raters", before_the_second_came)
+    if module is publish:
+        made = publish.publish(team.researcher, project, publish.Choice(what="answers"))
+        found = {each.whose.partition("@")[0] for each in made.cases.filter(fate="kept")}
+    else:
+        found = {rater for _, rater in people.current_answers(project.workspace_id, project.pk)}
+    assert found == {first.pseudonym, second.pseudonym} == {"annotator-1", "annotator-2"}
 
 
 def test_labels_before_are_replaced_or_stay_and_each_is_counted(project, team):
