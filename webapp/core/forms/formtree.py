@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..requests.numbers import whole_number
-from .labels import words
+from .labels import bounds_words, words
 
 ON = "__on"  # posted by the switch of an optional section
 COUNT = "__count"  # posted by a list of sections
@@ -450,7 +450,7 @@ def _input(
         help=schema.get("description", ""),
         unit=schema.get("unit", ""),
         default=as_text(default),
-        bounds="" if schema.get("source") else _bounds(schema),  # of a row's number nobody thinks in bounds
+        bounds="" if schema.get("source") else bounds_words(schema),  # of a row's number nobody thinks in bounds
         advanced=bool(schema.get("advanced")),
         nullable=nullable,
         choices=tuple(schema.get("enum", ())),
@@ -460,24 +460,6 @@ def _input(
         changed=value != before,
         was=as_text(before),
     )
-
-
-def _bounds(schema: dict[str, Any]) -> str:
-    """`1 to 256`, `over 0, at most 5`: the limits in words."""
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None and high is not None:
-        return f"{_limit(low)} to {_limit(high)}"
-    parts = []
-    for key, word in (("minimum", "at least"), ("exclusiveMinimum", "over"), ("maximum", "at most")):
-        if schema.get(key) is not None:
-            parts.append(f"{word} {_limit(schema[key])}")
-    if schema.get("exclusiveMaximum") is not None:
-        parts.append(f"under {_limit(schema['exclusiveMaximum'])}")
-    return ", ".join(parts)
-
-
-def _limit(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
 def _value(schema: dict[str, Any], nullable: bool, text: str | None) -> Any:
