@@ -94,6 +94,7 @@ def test_scores_of_reward_models_are_recorded_and_evaluated_on_one_board(team):
     ("changes", "told"),
     [
         ({"score": "high"}, "line 1: field 'score': expected a number or null, found 'high'"),
+        ({"score": 10**400}, "line 1: field 'score': is not finite, or too large"),
         ({"model": ""}, "line 1: field 'model': is missing"),
         ({"response": "b"}, "line 2: 'rm-a' scored 'b' of 'p0' already on line 1"),
         ({"example": "a\0"}, "line 1: holds a character that cannot be stored"),

@@ -30,7 +30,7 @@ def example(label: str, convert: Convert, line: int, row: Row, mapping: Mapping)
         return RowProblem(line, bad.field, bad.reason, doubts_all=bad.doubts_all)
     except ValidationError as error:
         return _first(line, error)
-    except (TypeError, ValueError, AttributeError, KeyError, IndexError, RecursionError) as error:
+    except (TypeError, ValueError, AttributeError, KeyError, IndexError, RecursionError, ArithmeticError) as error:
         # a row of a shape that no converter knows must not end the import of a million good ones
         return RowProblem(line, "", f"has a shape that {label!r} does not know: {error}")
     return found

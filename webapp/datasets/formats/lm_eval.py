@@ -3,6 +3,7 @@ response. The file of results beside them names the model."""
 
 import json
 import re
+from math import isfinite
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -124,7 +125,9 @@ def _choices(row: Row, data: dict[str, Any], choices: list[str]) -> None:
     weighed = row.get("filtered_resps") or row["resps"]
     scores = [_first(each) for each in weighed] if isinstance(weighed, list) else []
     if len(scores) == len(choices) and all(isinstance(each, float | int) for each in scores):
-        data["meta"]["loglikelihoods"] = {f"r{number}": float(each) for number, each in enumerate(scores, 1)}
+        # the logarithm of 0 is infinite, which JSON cannot say
+        known = [float(each) if isfinite(each) else None for each in scores]
+        data["meta"]["loglikelihoods"] = {f"r{number}": each for number, each in enumerate(known, 1)}
 
 
 def _first(value: Any) -> Any:

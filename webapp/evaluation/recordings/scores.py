@@ -7,7 +7,7 @@ key of an example, `response` the id of one of its responses; a score of null is
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from math import isfinite
+from sys import float_info
 from typing import Any, NamedTuple
 
 from webapp.judging.lines.fields import LineProblem, fields, name
@@ -40,8 +40,8 @@ def parse(row: Any) -> RecordedScore:
         raise LineProblem("score", "is missing; write null if the response has none")
     if score is not None and (isinstance(score, bool) or not isinstance(score, int | float)):
         raise LineProblem("score", f"expected a number or null, found {score!r:.60}")
-    if score is not None and not isfinite(score):
-        raise LineProblem("score", "is not finite")
+    if score is not None and not abs(score) <= float_info.max:  # a whole number may be larger
+        raise LineProblem("score", "is not finite, or too large")
     return RecordedScore(name(row, "model"), name(row, "example"), name(row, "response"), score)
 
 

@@ -14,6 +14,7 @@ from trainer.contracts import Example, VerifierSpec
 from trainer.verifiers import verify
 from webapp.datasets.formats import openai_graders
 from webapp.datasets.formats.base_importer import Alone
+from webapp.datasets.formats.convert import example
 from webapp.datasets.formats.importers import REGISTRY, detect
 from webapp.datasets.ingest.loader import Loader
 from webapp.files import budgets, members
@@ -407,6 +408,10 @@ def test_samples_of_lm_eval_are_read_with_the_model_beside_them(import_rows):
     weighed = found["sky/0"]
     assert [each.text for each in weighed.responses] == [" blue", " red"] and weighed.meta["scores"] == {"acc": 1.0}
     assert weighed.meta["loglikelihoods"] == {"r1": -1.5, "r2": -4.25} and weighed.domain == "sky"
+    never = example(
+        "x", REGISTRY["lm_eval"].converter(Alone("sky")), 1, CHOICE | {"filtered_resps": ["-inf", "-1"]}, {}
+    )
+    assert never.meta["loglikelihoods"] == {"r1": None, "r2": -1.0}
     sampled = found["sums/0/strict"]
     assert (sampled.responses[0].text, sampled.responses[0].origin) == ("4, I say", "my-model")
     assert sampled.reference == "4" and sampled.meta["filtered"] == ["4"]

@@ -279,6 +279,11 @@ def test_helpsteer3_keeps_each_annotator_with_reasons():
     assert found.meta["overall_preference"] == 1
 
 
+def test_a_number_that_no_reader_can_compute_with_refuses_its_row():
+    given = {"response": "Red", "annotations": {"helpfulness": {"Rating": 10**400}}}
+    assert "too large" in problem(ULTRAFEEDBACK | {"completions": [given]}, "ultrafeedback").reason
+
+
 def test_ultrafeedback_orders_by_overall_score_and_leaves_out_what_is_not_applicable():
     found = read(ULTRAFEEDBACK)
     assert strengths(found) == [("r2", "r1", -2, "gpt-4"), ("r1", "r3", 0, "gpt-4")]
