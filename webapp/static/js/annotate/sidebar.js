@@ -1,5 +1,5 @@
-// Guidelines and progress beside the task. The browser remembers whether they are open. Guidelines are open until a person has submitted their
-// first task of a project, or has closed them.
+// Guidelines and progress beside the task. The browser remembers whether they are open. A page opens with the guidelines until a person has
+// submitted their first task of a project, or has closed them.
 import { json } from "../http.js";
 import { renderMath } from "../math.js";
 import { preview } from "./text.js";
