@@ -5,6 +5,7 @@ import json
 import pytest
 from playwright.sync_api import expect
 
+from tests.e2e.importing import import_file
 from webapp.datasets.ingest import services
 from webapp.datasets.models import ImportJob
 
@@ -67,3 +68,22 @@ def test_a_waiting_import_is_cancelled_also_by_a_press_during_which_its_card_is_
     other.wait_for_timeout(4_500)
     assert not asked  # it has ended
     assert ImportJob.objects.get().state == ImportJob.State.CANCELLED
+
+
+def test_a_long_text_of_an_example_is_folded_and_opens_by_key(open_page, as_researcher, tmp_path):
+    long = "\n\n".join(f"Paragraph {i} with [a link](https://example.org/{i})." for i in range(300))
+    file = tmp_path / "long.jsonl"
+    file.write_text(json.dumps({"prompt": long, "chosen": "Yes.", "rejected": "No."}) + "\n")
+    page = open_page(as_researcher)
+    import_file(page, file, "TRL preference", "Long texts")
+    page.locator("tbody tr[data-href] a").first.click()
+    prompt = page.locator(".prose", has_text="Paragraph 299")
+    expect(page.get_by_role("button", name="Show all")).to_have_count(1)  # short texts have none
+    folded = prompt.bounding_box()
+    assert folded is not None and folded["height"] < 1000
+    page.get_by_role("button", name="Show all").press("Enter")
+    expect(page.get_by_role("button", name="Show less")).to_have_attribute("aria-expanded", "true")
+    opened = prompt.bounding_box()
+    assert opened is not None and opened["height"] > 5 * folded["height"]
+    page.get_by_role("button", name="Show less").click()
+    expect(page.get_by_role("button", name="Show all")).to_be_in_viewport()

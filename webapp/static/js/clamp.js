@@ -1,21 +1,40 @@
-// .clamp: long text fades out after its lines; a click or Enter opens it in place. Text that fits is left alone.
+// .clamp: long text fades out after its lines and opens in place: prose by a button below it, because it may contain links; other text by a
+// click or Enter. Text that fits is left alone.
 
 const SLACK = 8; // px; less than half a line: because the boxes of a formula reach a little below its line
+const openers = new WeakMap(); // prose -> its button
 
 function measure(element) {
   if (element.classList.contains("is-open")) return;
   const long = element.scrollHeight > element.clientHeight + SLACK;
   element.classList.toggle("is-long", long);
-  if (long && !element.hasAttribute("tabindex")) {
+  if (element.matches(".prose")) offer(element, long);
+  else if (long && !element.hasAttribute("tabindex")) {
     element.tabIndex = 0;
     element.setAttribute("role", "button");
     element.setAttribute("aria-expanded", "false");
   }
 }
 
+/** Shows the button below prose while it is too long. */
+function offer(element, long) {
+  if (!openers.has(element)) {
+    if (!long) return;
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "btn small ghost", textContent: "Show all" });
+    button.setAttribute("aria-expanded", "false");
+    button.addEventListener("click", () => toggle(element));
+    openers.set(element, button);
+    element.after(button);
+  }
+  openers.get(element).hidden = !long;
+}
+
 function toggle(element) {
   const opened = element.classList.toggle("is-open");
-  element.setAttribute("aria-expanded", String(opened));
+  const button = openers.get(element);
+  (button ?? element).setAttribute("aria-expanded", String(opened));
+  if (button) button.textContent = opened ? "Show less" : "Show all";
+  if (button && !opened) button.scrollIntoView({ block: "nearest" });
 }
 
 const watch = new ResizeObserver((entries) => entries.forEach((entry) => measure(entry.target)));
@@ -23,7 +42,7 @@ const all = (root) => root.querySelectorAll(".clamp").forEach((element) => watch
 
 document.addEventListener("click", (event) => {
   const element = event.target.closest(".clamp.is-long");
-  if (element && !event.target.closest("a, button") && !String(getSelection())) toggle(element);
+  if (element && !openers.has(element) && !event.target.closest("a, button") && !String(getSelection())) toggle(element);
 });
 document.addEventListener("keydown", (event) => {
   if ((event.key === "Enter" || event.key === " ") && event.target.matches?.(".clamp.is-long")) {
