@@ -93,6 +93,7 @@ def share_links(request: HttpRequest) -> HttpResponseBase:
     listed = queries.listed(found.items)
     rows = [(row, listed[row.pk], _standing(row, listed[row.pk], row.pk in working)) for row in found.items]
     context = {"rows": rows, "next": found.next, "here": request.get_full_path(), "owns": membership.may(Role.OWNER)}
+    context["came_from"] = _own_page(request, request.GET.get("from", ""))
     return render(request, "experiments/sharing/links.html", context)
 
 
@@ -120,6 +121,10 @@ def share_revoke(request: HttpRequest, link_id: int) -> HttpResponseBase:
 
 def _back(request: HttpRequest) -> str:
     """The page on which the button was."""
-    target = request.POST.get("next", "")
+    return _own_page(request, request.POST.get("next", "")) or reverse("share_links")
+
+
+def _own_page(request: HttpRequest, target: str) -> str:
+    """The target if it is a page of this installation, else empty."""
     safe = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
-    return target if safe and target.startswith("/") else reverse("share_links")
+    return target if safe and target.startswith("/") else ""

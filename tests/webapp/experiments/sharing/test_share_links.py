@@ -1,5 +1,6 @@
 """Who makes links, sees the list of links and revokes them, on pages and over the API."""
 
+import html
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -44,6 +45,18 @@ def test_a_workspace_allows_no_links_until_an_owner_does(team, two, as_researche
         and ShareLink.objects.exists()
     )
     assert AuditEntry.objects.get(action="workspace.share_links").detail == {"allowed": True}
+
+
+def test_whoever_allows_links_is_back_at_what_they_share(team, two, as_owner):
+    refused = as_owner.get(share_url(two)).content.decode()
+    address = html.unescape(refused.split('<a href="/settings/share-links')[1].split('"')[0])
+    page = as_owner.get("/settings/share-links" + address)
+    assert page.context["came_from"] == share_url(two)
+    allowed = {"allow": "yes", "next": page.context["came_from"]}
+    assert as_owner.post("/settings/share-links/allowed", allowed)["Location"] == share_url(two)
+    elsewhere = {"allow": "yes", "next": "https://example.org/"}
+    assert as_owner.post("/settings/share-links/allowed", elsewhere)["Location"] == "/settings/share-links"
+    assert as_owner.get("/settings/share-links?from=https://example.org/").context["came_from"] == ""
 
 
 def test_the_link_is_shown_once_and_stored_as_a_digest(team, allowed, two, as_researcher):
