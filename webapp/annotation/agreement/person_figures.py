@@ -127,12 +127,17 @@ def _agreements(project: Project, values: dict[str, Any]) -> list[tuple[Any, ...
     return _rows(AGREEMENT.format(units=kinds.get_kind(project.kind).units_sql), values) if compares(project) else []
 
 
+def is_low_gold(gold: Share) -> bool:
+    """Whether too few answers to gold tasks are right, among enough of them."""
+    return gold.whole >= ENOUGH and gold.value is not None and gold.value < LOW_GOLD
+
+
 def warnings(total: Figures, points: Sequence[FiguresAt]) -> list[str]:
     """Sentences about what a manager should look into."""
     told = []
     if total.fast.whole >= ENOUGH and (total.fast.value or 0) >= FAST_SHARE:
         told.append(f"{total.fast.value:.0%} of the answers came faster than a person can read.")
-    if total.gold.whole >= ENOUGH and total.gold.value is not None and total.gold.value < LOW_GOLD:
+    if is_low_gold(total.gold):
         told.append(f"Right on {total.gold.part} of {total.gold.whole} gold tasks.")
     early, late = _halves(points)
     if min(early.done, late.done) >= DRIFT_FROM and early.median_seconds and late.median_seconds:

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from webapp.accounts.models import Membership, Role, User
 
-from ..agreement.person_figures import FigureLine, Figures, FiguresAt
+from ..agreement.person_figures import FigureLine, Figures, FiguresAt, is_low_gold
 from ..agreement.raters import Rater, raters
 from ..models import AgreementReport, Assignment, Participant, Project
 
@@ -45,6 +45,11 @@ class Person:
     def label(self) -> str:
         """The pseudonym, as pages write it."""
         return self.rater.label if self.rater else "Somebody"
+
+    @property
+    def low_gold(self) -> bool:
+        """Whether a warning is about answers to gold tasks."""
+        return is_low_gold(self.total.gold)
 
     def shown(self, named: bool) -> str:
         """The name that a page shows: the real one for readers who `access.may_name`."""

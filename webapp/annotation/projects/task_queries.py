@@ -20,8 +20,8 @@ LOOKED_FOR = ("skipped", "flagged")  # found through other tables
 NAMES = (*FILTERS, *LOOKED_FOR)
 
 
-def tasks(project: Project, state: str = "", words: str = "") -> QuerySet[Task]:
-    """Tasks in `state` (one of NAMES, empty for all) whose example's key or prompt contains `words`.
+def tasks(project: Project, state: str = "", words: str = "", user: int | None = None) -> QuerySet[Task]:
+    """Tasks in `state` (one of NAMES, empty for all) whose example's key or prompt contains `words`; with a user, those that they answered.
 
     Each has `skips` and `remarks`: how often it was skipped, and how many of its comments are not resolved.
     """
@@ -36,6 +36,9 @@ def tasks(project: Project, state: str = "", words: str = "") -> QuerySet[Task]:
         raise Invalid("Unknown state.", {"state": f"must be one of {', '.join(NAMES)}"})
     if words:
         found = found.filter(Q(example__key__icontains=words) | Q(example__excerpt__icontains=words))
+    if user is not None:
+        mine = Assignment.objects.filter(task=OuterRef("pk"), user_id=user, submitted_at__isnull=False)
+        found = found.filter(Exists(mine))
     return found.select_related("example", "resolution").annotate(skips=_count(_skipped()), remarks=_count(_remarks()))
 
 

@@ -16,6 +16,7 @@ from webapp.core.problems import Invalid, Problem
 from webapp.core.requests.numbers import whole_number
 
 from .. import access, kinds, page_context
+from ..agreement.raters import Rater, raters
 from ..jobs.queries import jobs
 from ..models import Answer, Assignment, Project, Task
 from ..tasks import gold_candidates
@@ -43,8 +44,11 @@ def project_tasks(request: HttpRequest, project_id: int) -> HttpResponseBase:
     membership = require(request)
     project = access.project_read(membership, project_id)
     state, words = request.GET.get("state", ""), request.GET.get("q", "")[:200].replace("\0", "").strip()
+    rater = _rater(project, request.GET.get("annotator", ""))
     try:
-        found = page(queries.tasks(project, state, words), request.GET.get("cursor"), PAGE, "id")
+        found = page(
+            queries.tasks(project, state, words, rater.user if rater else None), request.GET.get("cursor"), PAGE, "id"
+        )
     except Invalid:
         return redirect("project_tasks", project_id)
     rest = request.GET.copy()
@@ -55,12 +59,19 @@ def project_tasks(request: HttpRequest, project_id: int) -> HttpResponseBase:
         "next": rest.urlencode() if found.next else "",
         "state": state,
         "words": words,
+        "rater": rater,
         "filters": [{"name": name, "label": label, "count": counts[name or "all"]} for name, label in LABELS.items()],
     }
     template = (
         "annotation/_project_task_rows.html" if request.headers.get("HX-Request") else "annotation/project_tasks.html"
     )
     return render(request, template, context)
+
+
+def _rater(project: Project, text: str) -> Rater | None:
+    """The person with this number in the project."""
+    number = whole_number(text)
+    return next((each for each in raters(project).values() if each.number == number), None) if number else None
 
 
 @member(access.READER)

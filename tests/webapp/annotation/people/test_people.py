@@ -1,5 +1,6 @@
 """The figures about people, and the page that shows them."""
 
+import html
 import re
 from datetime import timedelta
 from functools import partial
@@ -225,6 +226,29 @@ def test_warnings_and_drift_are_kept_with_the_report(team, busy):
     assert AgreementReport.objects.get().people[str(person.user.pk)]["warnings"] == person.warnings
     page = page_html(browser(team.researcher).get(f"/projects/{project.pk}/people"))
     assert "80% of the answers" in page and 'points="2.0,2.0 94.0,2.0"' in page
+
+
+def test_the_warning_about_gold_leads_to_the_gold_tasks_that_the_person_answered(team, busy):
+    project = busy(overlap=1)
+    first, other = project.tasks.all()[:2]
+    for number in range(person_figures.ENOUGH):
+        first.pk = None
+        first.subject = {"a": "a", "b": str(number)}
+        first.gold, first.overlap = prefers(1), None
+        first.save()
+        say(team.annotator, project, first, prefers(-1), gold_right=False)
+    say(team.reviewer, project, other, prefers(1))
+    reader = browser(team.researcher)
+    refresh.current_report(project)
+    page = page_html(reader.get(f"/projects/{project.pk}/people"))
+    address = re.search(r'href="([^"]+)">Show the gold tasks', page)
+    assert "Right on 0 of 5 gold tasks." in page and address is not None
+    answer = reader.get(html.unescape(address[1]))
+    assert len(answer.context["rows"]) == person_figures.ENOUGH
+    number = answer.context["rater"].number
+    assert f"Answered by Annotator {number}" in page_html(answer)
+    assert len(reader.get(f"/projects/{project.pk}/tasks?annotator={number}&state=open").context["rows"]) == 0
+    assert reader.get(f"/projects/{project.pk}/tasks?annotator=x").context["rater"] is None
 
 
 class TestPage:
