@@ -15,7 +15,7 @@ from webapp.accounts.models import Membership
 from webapp.core.auditing import audit
 from webapp.core.problems import Invalid, Problem
 from webapp.experiments.access import may_read, may_write
-from webapp.experiments.models import Artifact
+from webapp.experiments.models import Artifact, Run
 from webapp.experiments.outputs import artifacts
 from webapp.inference.folders.stored import Placed, placed_at
 from webapp.inference.models import RegisteredModel
@@ -25,6 +25,7 @@ from . import files, services
 from .models import FamilyVersion, LoggedRun, ModelFamily, SavedModel
 
 LONGEST_NAME, LONGEST_TEXT, MOST_TAGS, MOST_ALIASES = 250, 8_000, 1_000, 200
+NO_FILE_LEFT = "the folder has as many models in the registry as files: log the folder again under another name"
 FITS = re.compile(FILE_NAME)
 
 
@@ -178,7 +179,8 @@ def add(
         held = ModelFamily.objects.select_for_update(no_key=True).get(pk=found.pk)
         held.last_number += 1
         held.save(update_fields=["last_number", "updated_at"])
-        model, why_not = _joined(membership, held, place, there)
+        keeper = _keeper(place, there, below)
+        model, why_not = _joined(membership, held, place, there) if keeper else (None, NO_FILE_LEFT)
         made = FamilyVersion.objects.create(
             family=held,
             number=held.last_number,
@@ -190,10 +192,18 @@ def add(
             why_not=why_not,
             **told,
         )
-        if model is not None:  # so a run whose files the registry names is not deleted under it
-            there.filter(path=f"{below}config.json").update(registered=model)
+        if keeper and model is not None:  # so a run whose files the registry names is not deleted under it
+            Artifact.objects.filter(pk=keeper.pk).update(registered=model)
         audit.record(membership, membership.user, "model_family.version", held, name=held.name, version=made.number)
     return made
+
+
+def _keeper(place: VersionFiles, there: "QuerySet[Artifact]", below: str) -> Artifact | None:
+    """The file that will lead from the run to the model of a version: one to which no model of an earlier version leads. None: there is none
+    left. The run stays locked, because two versions of its files may be made at once."""
+    Run.objects.select_for_update(no_key=True).get(pk=place.row.run_id)
+    free = there.filter(registered=None)
+    return free.filter(path=f"{below}config.json").first() or free.order_by("path").first()
 
 
 def _joined(

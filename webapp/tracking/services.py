@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Max, Q
+from django.db.models import Exists, Max, OuterRef, Q
 from django.utils import timezone
 
 from trainer.contracts.plurals import with_noun
@@ -29,7 +29,7 @@ from webapp.experiments.live import broadcasts
 from webapp.experiments.metrics import facts as metric_facts
 from webapp.experiments.metrics import series, writing
 from webapp.experiments.metrics.points import LoggedPoint
-from webapp.experiments.models import LOGGED, OVER, Experiment, Run
+from webapp.experiments.models import LOGGED, OVER, Artifact, Experiment, Run
 from webapp.experiments.table.models import MAX_PATH
 from webapp.webhooks.services import announce
 
@@ -255,14 +255,17 @@ def restore(membership: Membership, row: LoggedRun) -> None:
 
 
 def erase_deleted() -> int:
-    """Erases the runs that were deleted so long ago that nobody can restore them any more. Returns how many."""
-    old = LoggedRun.objects.filter(deleted_at__lt=timezone.now() - RESTORABLE).values_list("pk", flat=True)
+    """Erases the runs that were deleted so long ago that nobody can restore them any more. Returns how many. A run stays while the registry
+    has a model of its files."""
+    models = Artifact.objects.filter(run=OuterRef("run")).exclude(registered=None)
+    old = LoggedRun.objects.filter(~Exists(models), deleted_at__lt=timezone.now() - RESTORABLE)
     erased = 0
-    for pk in list(old[:1_000]):
+    for pk in list(old.values_list("pk", flat=True)[:1_000]):
         with transaction.atomic():
-            rows = LoggedRun.objects.select_for_update(of=("self",)).select_related("run__experiment__workspace")
+            rows = LoggedRun.objects.select_for_update(of=("self", "run")).select_related("run__experiment__workspace")
             row = rows.filter(pk=pk, deleted_at__lt=timezone.now() - RESTORABLE).first()
-            if row is None:  # restored meanwhile
+            # restored meanwhile; and the lock may have waited for a model that joined the registry
+            if row is None or not old.filter(pk=pk).exists():
                 continue
             run = row.run
             audit.record(run.experiment.workspace, None, "run.delete", run, name=str(run), number=run.number)

@@ -2,18 +2,23 @@
 
 import json
 from copy import copy
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 
 from tests.concurrency import concurrently
 from tests.team import browser
 from trainer.inference.models import make_tiny
 from webapp.core.models import AuditEntry
+from webapp.core.problems import Conflict
+from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import Artifact, Run
 from webapp.inference.models import RegisteredModel
-from webapp.tracking import access, families
+from webapp.inference.promotion import services as promotion
+from webapp.tracking import access, families, services
 from webapp.tracking.models import FamilyVersion, LoggedRun, SavedModel
 
 from .rest_client import ARTIFACTS, RestClient, error
@@ -263,6 +268,42 @@ def test_a_folder_that_runs_can_load_joins_the_registry(team, rest_client, tmp_p
     told = page.get(f"/api/v1/runs/{Run.objects.get().pk}").json()
     assert [(each["id"], each["name"]) for each in told["outputs"]] == [(model.pk, "summaries 1")]
     assert (Path(model.path) / "config.json").is_file() and model.path.endswith("/files/final")
+
+
+def loadable_version(rest_client: RestClient, folder: Path) -> tuple[str, RegisteredModel]:
+    """The key of a run with a folder that runs can load, and the model of the registry that a version of it became."""
+    make_tiny(folder)
+    run = rest_client.run()
+    for file in folder.iterdir():
+        assert rest_client.send(run, f"final/{file.name}", file.read_bytes()).status_code == 200
+    rest_client.post("registered-models/create", name="summaries")
+    assert rest_client.post("model-versions/create", name="summaries", source=f"runs:/{run}/final").status_code == 200
+    return run, RegisteredModel.objects.get()
+
+
+def test_a_deleted_run_is_kept_while_the_registry_has_a_model_of_its_files(rest_client, tmp_path):
+    run, model = loadable_version(rest_client, tmp_path / "tiny")
+    rest_client.post("runs/delete", run_id=run)
+    LoggedRun.objects.update(deleted_at=timezone.now() - timedelta(days=31))
+    assert services.erase_deleted() == 0
+    assert LoggedRun.objects.filter(key=run).exists() and (Path(model.path) / "config.json").is_file()
+    model.delete()
+    assert services.erase_deleted() == 1 and not Run.objects.exists()
+
+
+def test_each_version_of_one_folder_keeps_its_run(team, rest_client, tmp_path):
+    run, first = loadable_version(rest_client, tmp_path / "tiny")
+    files = len(list((tmp_path / "tiny").iterdir()))
+    for _ in range(files):
+        rest_client.post("model-versions/create", name="summaries", source=f"runs:/{run}/final")
+    row = Run.objects.get()
+    assert set(RegisteredModel.objects.values_list("artifact__run", flat=True)) == {row.pk}
+    assert RegisteredModel.objects.count() == files, "a version more than there are files"
+    assert "log the folder again" in FamilyVersion.objects.order_by("number").last().why_not
+    promotion.move(team.researcher, "champion", first)
+    Run.objects.update(state="finished")
+    with pytest.raises(Conflict, match="summaries 1"):
+        lifecycle.delete(team.researcher, Run.objects.with_names().get())
 
 
 def test_a_pickle_is_kept_and_never_loaded(rest_client):
