@@ -1,18 +1,19 @@
 """Agreement between raters: ratings in, coefficients with n and bootstrap intervals out.
 
 A *unit* is an item that was rated, a *rater* is a person who rated it. Ratings may be incomplete: every coefficient says how it
-treats units with fewer ratings. Intervals are percentile bootstraps over units (1,000 draws, fixed seed).
+treats units with fewer ratings. Intervals are percentile bootstraps over units (1,000 draws, fixed seed), or over *groups* of units that
+belong together, such as the criteria of one task (the cluster bootstrap; Davison and Hinkley, 1997, section 3.8).
 
-Units with the same counts are interchangeable, so a resample is drawn over the distinct rows of counts: its cost does
-not grow with the number of units.
+Units with the same counts are interchangeable, and so are groups with the same units. So a resample is drawn over the distinct ones, and
+its cost does not grow with their number.
 
-Axes: U units, P distinct rows of counts, V distinct values, D bootstrap draws.
+Axes: U units, P distinct rows of counts, V distinct values, G groups, D bootstrap draws.
 """
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from math import comb
@@ -22,10 +23,11 @@ import krippendorff
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .estimate import Estimate, bootstrap_estimate, kinds, resampled_kinds, undefined_estimate, wilson
+from .estimate import SINGLE_GROUP, Estimate, bootstrap_estimate, kinds, resampled_kinds, undefined_estimate, wilson
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 MAX_VALUES_FOR_INTERVAL = 500  # the bootstrap of alpha holds a V x V table per draw
 MAX_NUMBERS = 4_000_000  # in such tables at a time
 MAX_PAIRS_APART = 1000  # named in a report; a crowd of 100 who each meet a few others has more
@@ -47,21 +49,57 @@ class UnitRating:
 @dataclass(frozen=True)
 class Ratings:
     """`counts_UV[u, v]`: how many raters gave unit u value v. `values` ascends if the values are numbers. `by_rater`, for
-    coefficients that need each rater: {rater: {unit: column of the value}}; `counted` leaves it empty."""
+    coefficients that need each rater: {rater: {unit: column of the value}}; `counted` leaves it empty. `groups_U`: the number of each
+    unit's group; None if each unit stands alone."""
 
     counts_UV: Floats
     values: tuple[str | float, ...]
     by_rater: dict[str, dict[int, int]]
+    groups_U: Ints | None = None
 
     @property
     def paired_UV(self) -> Floats:
         """Only the units with two ratings or more: a single rating agrees with nothing."""
-        paired: Floats = self.counts_UV[self.counts_UV.sum(1) >= 2]
-        return paired
+        return self.paired.counts_UV
+
+    @property
+    def paired(self) -> "Ratings":
+        """The same without units that have a single rating."""
+        kept_U = self.counts_UV.sum(1) >= 2
+        groups_U = None if self.groups_U is None else self.groups_U[kept_U]
+        return replace(self, counts_UV=self.counts_UV[kept_U], groups_U=groups_U)
+
+    def resampled(self) -> "Resampled":
+        """The distinct rows of counts, and how many of each are in the data and in each bootstrap sample."""
+        counts_PV, n_P = kinds(self.counts_UV)
+        if self.groups_U is None or len(np.unique(self.groups_U)) == len(self.groups_U):
+            return Resampled(counts_PV, n_P, resampled_kinds(n_P), len(self.counts_UV))
+        place = {bytes(row): kind for kind, row in enumerate(counts_PV)}
+        kind_U = np.array([place[bytes(row)] for row in np.ascontiguousarray(self.counts_UV)])
+        found, group_U = np.unique(self.groups_U, return_inverse=True)
+        units_GP = np.zeros((len(found), len(counts_PV)))
+        np.add.at(units_GP, (group_U, kind_U), 1)
+        units_QP, groups_Q = kinds(units_GP)  # Q distinct groups
+        return Resampled(counts_PV, n_P, resampled_kinds(groups_Q) @ units_QP, len(found))
 
 
-def tabulate(ratings: Iterable[UnitRating]) -> Ratings:
-    """Counts per unit and value. Raises RatingProblem if a rater rated one unit twice."""
+@dataclass(frozen=True)
+class Resampled:
+    """`counts_PV`: distinct rows of counts. `n_P`: the number of units with each, and `weights_DP` the same in each bootstrap sample of the
+    `groups`."""
+
+    counts_PV: Floats
+    n_P: Floats
+    weights_DP: Floats
+    groups: int
+
+    @property
+    def n(self) -> int:
+        return int(self.n_P.sum())
+
+
+def tabulate(ratings: Iterable[UnitRating], group: Callable[[str], Hashable] | None = None) -> Ratings:
+    """Counts per unit and value. `group` gives what a unit belongs to. Raises RatingProblem if a rater rated one unit twice."""
     units: dict[str, int] = {}
     by_rater: dict[str, dict[int, str | float]] = defaultdict(dict)
     for rating in ratings:
@@ -78,19 +116,24 @@ def tabulate(ratings: Iterable[UnitRating]) -> Ratings:
         columns[rater] = {unit: column[value] for unit, value in given.items()}
         for unit, v in columns[rater].items():
             counts[unit, v] += 1
-    return Ratings(counts, values, columns)
+    groups: dict[Hashable, int] = {}
+    placed = [groups.setdefault(group(unit), len(groups)) for unit in units] if group else None
+    return Ratings(counts, values, columns, None if placed is None else np.array(placed, dtype=np.int64))
 
 
-def counted(units_R: ArrayLike, values_R: ArrayLike, values: Sequence[str | float]) -> Ratings:
-    """`tabulate` for millions of ratings. Each has a unit, any whole number, and the place of its value in `values`.
+def counted(
+    units_R: ArrayLike, values_R: ArrayLike, values: Sequence[str | float], groups_R: ArrayLike | None = None
+) -> Ratings:
+    """`tabulate` for millions of ratings. Each has a unit and its group, any whole numbers, and the place of its value in `values`.
 
-    The caller makes sure that nobody has rated one unit twice.
+    The caller makes sure that nobody has rated one unit twice, and that all ratings of a unit have one group.
     """
-    units, unit_R = np.unique(units_R, return_inverse=True)
+    units, first_U, unit_R = np.unique(units_R, return_index=True, return_inverse=True)
+    groups_U = None if groups_R is None else np.asarray(groups_R, dtype=np.int64)[first_U]
     used, value_R = np.unique(values_R, return_inverse=True)
     cells = np.bincount(unit_R * len(used) + value_R, minlength=len(units) * len(used))
     counts = cells.reshape(len(units), len(used)).astype(np.float64)
-    return Ratings(counts, tuple(values[place] for place in used.tolist()), {})
+    return Ratings(counts, tuple(values[place] for place in used.tolist()), {}, groups_U)
 
 
 def report(ratings: Ratings, level: Level) -> dict[str, Any]:
@@ -125,25 +168,27 @@ def _agreement_P(counts_PV: Floats) -> Floats:
 
 def percent(ratings: Ratings) -> Estimate:
     """Observed agreement: the mean share of agreeing pairs, over units with two ratings or more."""
-    counts_UV = ratings.paired_UV
-    if not len(counts_UV):
+    paired = ratings.paired
+    if not len(paired.counts_UV):
         return undefined_estimate("no unit has two ratings")
-    n = len(counts_UV)
-    counts_PV, n_P = kinds(counts_UV)
-    agreement_P = _agreement_P(counts_PV)
-    found = _varied(float(n_P @ agreement_P) / n, n, resampled_kinds(n_P) @ agreement_P / n)
+    drawn = paired.resampled()
+    agreement_P = _agreement_P(drawn.counts_PV)
+    value = float(drawn.n_P @ agreement_P) / drawn.n
+    found = _varied(value, drawn, drawn.weights_DP @ agreement_P / drawn.weights_DP.sum(1))
     if found.interval != UNIFORM or found.value is None:
         return found
-    return Estimate(found.value, n, *wilson(found.value, n))
+    return Estimate(found.value, drawn.n, *wilson(found.value, drawn.groups))
 
 
-def _varied(value: float, n: int, draws_D: Floats) -> Estimate:
+def _varied(value: float, drawn: Resampled, draws_D: Floats) -> Estimate:
     """The bootstrap estimate, without an interval if the draws are all the same: they say nothing about certainty, least of all for a
     handful of units."""
-    found = bootstrap_estimate(value, n, draws_D)
+    if drawn.groups == 1 < drawn.n:
+        return Estimate(float(value), drawn.n, interval=SINGLE_GROUP)
+    found = bootstrap_estimate(value, drawn.n, draws_D)
     if found.low is None or found.high is None or found.high - found.low > _ROUNDING:
         return found
-    return Estimate(found.value, n, interval=UNIFORM)
+    return Estimate(found.value, drawn.n, interval=UNIFORM)
 
 
 def fleiss(ratings: Ratings) -> Estimate:
@@ -166,23 +211,23 @@ def ac1(ratings: Ratings) -> Estimate:
 
 
 def _chance_corrected(ratings: Ratings, chance: Any) -> Estimate:
-    counts_PV, n_P = kinds(ratings.counts_UV) if len(ratings.counts_UV) else (ratings.counts_UV, np.zeros(0))
-    m_P = counts_PV.sum(1)
-    paired_P = m_P >= 2
-    if not paired_P.any():
+    if not len(ratings.paired_UV):
         return undefined_estimate("no unit has two ratings")
-    n = int(n_P[paired_P].sum())
-    agreement_P = np.zeros(len(counts_PV))
-    agreement_P[paired_P] = _agreement_P(counts_PV[paired_P])
-    weights_DP = np.vstack([n_P, resampled_kinds(n_P)])  # row 0: the data itself
-    pi_DV = weights_DP @ (counts_PV / m_P[:, None]) / n_P.sum()
+    drawn = ratings.resampled()
+    m_P = drawn.counts_PV.sum(1)
+    paired_P = m_P >= 2
+    n = int(drawn.n_P[paired_P].sum())
+    agreement_P = np.zeros(len(m_P))
+    agreement_P[paired_P] = _agreement_P(drawn.counts_PV[paired_P])
+    weights_DP = np.vstack([drawn.n_P, drawn.weights_DP])  # row 0: the data itself
     with np.errstate(invalid="ignore", divide="ignore"):
+        pi_DV = weights_DP @ (drawn.counts_PV / m_P[:, None]) / weights_DP.sum(1, keepdims=True)
         observed_D = weights_DP @ agreement_P / (weights_DP @ paired_P)
         chance_D = chance(pi_DV)
         kappa_D = np.where(1 - chance_D > _ROUNDING, (observed_D - chance_D) / (1 - chance_D), np.nan)
     if not np.isfinite(kappa_D[0]):
         return undefined_estimate("only one value was ever given, so chance agreement is already 1", n)
-    return _varied(kappa_D[0], n, kappa_D[1:])
+    return _varied(kappa_D[0], replace(drawn, n_P=drawn.n_P[paired_P]), kappa_D[1:])
 
 
 def cohen_pairs(ratings: Ratings) -> Iterator[dict[str, Any]]:
@@ -227,7 +272,8 @@ def _cohen(table: tuple[tuple[tuple[int, int], int], ...]) -> Estimate:
     cells_PS, n_P = kinds(indices.reshape(array.shape).astype(np.float64))  # the cells of the confusion matrix
     first_P, second_P = cells_PS.astype(int).T
     n = len(array)
-    weights_DP = np.vstack([n_P, resampled_kinds(n_P)])
+    drawn = Resampled(cells_PS, n_P, resampled_kinds(n_P), n)
+    weights_DP = np.vstack([n_P, drawn.weights_DP])
     onehot = np.eye(len(values))
     with np.errstate(invalid="ignore", divide="ignore"):
         observed_D = weights_DP @ (first_P == second_P) / n
@@ -235,12 +281,13 @@ def _cohen(table: tuple[tuple[tuple[int, int], int], ...]) -> Estimate:
         kappa_D = np.where(1 - chance_D > _ROUNDING, (observed_D - chance_D) / (1 - chance_D), np.nan)
     if not np.isfinite(kappa_D[0]):
         return undefined_estimate("both raters gave one and the same value throughout, so kappa is 0/0", n)
-    return _varied(kappa_D[0], n, kappa_D[1:])
+    return _varied(kappa_D[0], drawn, kappa_D[1:])
 
 
 def alpha(ratings: Ratings, level: Level) -> Estimate:
     """Krippendorff's alpha (2011), `1 - D_o / D_e`, over the units with two ratings or more."""
-    counts_UV = ratings.paired_UV
+    paired = ratings.paired
+    counts_UV = paired.counts_UV
     if not len(counts_UV):
         return undefined_estimate("no unit has two ratings")
     used = counts_UV.sum(0) > 0
@@ -257,8 +304,8 @@ def alpha(ratings: Ratings, level: Level) -> Estimate:
     if counts_UV.shape[1] > MAX_VALUES_FOR_INTERVAL:
         reason = f"not drawn for more than {MAX_VALUES_FOR_INTERVAL} distinct values"
         return Estimate(float(value), len(counts_UV), interval=reason)
-    counts_PV, n_P = kinds(counts_UV)
-    return _varied(value, len(counts_UV), _alpha_draws(counts_PV, resampled_kinds(n_P), domain, level))
+    drawn = replace(paired, counts_UV=counts_UV).resampled()
+    return _varied(value, drawn, _alpha_draws(drawn.counts_PV, drawn.weights_DP, domain, level))
 
 
 def _scaled(values_V: Floats) -> Floats:

@@ -181,6 +181,88 @@ def test_the_order_of_units_changes_no_value(order) -> None:
     assert alpha(tabulate(ratings(rows)), "ordinal").value == pytest.approx(0.8153875)
 
 
+def graded(tasks: int, together: int, seed: int = 5) -> list[tuple[int, int, int, int]]:
+    """(task, criterion, rater, value) of two raters. Within a task they agree on all criteria or on few, as people do who understand a text
+    alike or not."""
+    generator = np.random.default_rng(seed)
+    found = []
+    for task in range(tasks):
+        agreeing = generator.random() < 0.6
+        for criterion in range(together):
+            value = int(generator.random() < 0.5)
+            other = value if generator.random() < (0.95 if agreeing else 0.3) else 1 - value
+            found += [(task, criterion, 0, value), (task, criterion, 1, other)]
+    return found
+
+
+def grouped(rows: list[tuple[int, int, int, int]]):
+    units = [f"{task}:{criterion}" for task, criterion, _, _ in rows]
+    given = [UnitRating(unit, str(rater), float(value)) for unit, (_, _, rater, value) in zip(units, rows, strict=True)]
+    return tabulate(given, lambda unit: unit.partition(":")[0])
+
+
+def drawn_by_hand(rows: list[tuple[int, int, int, int]], coefficient) -> tuple[float, float]:
+    """The interval by drawing whole tasks, each sample as a table of its own."""
+    by_task: dict[int, list[tuple[int, int, int, int]]] = {}
+    for row in rows:
+        by_task.setdefault(row[0], []).append(row)
+    generator = np.random.default_rng(1)
+    values = []
+    for _ in range(400):
+        drawn = generator.integers(len(by_task), size=len(by_task))
+        given = [
+            UnitRating(f"{place} {criterion}", str(rater), float(value))
+            for place, task in enumerate(drawn.tolist())
+            for _, criterion, rater, value in by_task[task]
+        ]
+        values.append(coefficient(tabulate(given)).value)
+    low, high = np.percentile(values, [2.5, 97.5])
+    return float(low), float(high)
+
+
+@pytest.mark.parametrize("coefficient", [percent, fleiss, ac1, lambda table: alpha(table, "nominal")])
+def test_criteria_of_one_task_are_drawn_together(coefficient) -> None:
+    rows = graded(tasks=40, together=12)
+    found = coefficient(grouped(rows))
+    low, high = drawn_by_hand(rows, coefficient)
+    assert found.n == 480
+    assert (found.low, found.high) == (pytest.approx(low, abs=0.03), pytest.approx(high, abs=0.03))
+    alone = coefficient(tabulate(UnitRating(f"{t}:{c}", str(r), float(v)) for t, c, r, v in rows))
+    assert alone.value == found.value
+    assert found.high - found.low > 1.5 * (alone.high - alone.low), "480 criteria are not 480 independent cases"
+
+
+def test_groups_of_one_unit_change_nothing() -> None:
+    given = ratings(FOUR_BY_TWELVE)
+    assert report(tabulate(given, lambda unit: unit), "ordinal") == report(tabulate(given), "ordinal")
+
+
+def test_groups_that_all_agree_count_once_each() -> None:
+    same = [(task, criterion, rater, 1) for task in range(4) for criterion in range(25) for rater in (0, 1)]
+    found = percent(grouped([*same, (4, 0, 0, 0), (4, 0, 1, 0)]))
+    assert (found.value, found.n) == (1.0, 101)
+    assert (found.low, found.high) == (pytest.approx(5 / (5 + 1.959964**2)), 1.0)  # Wilson's for five of five
+
+
+def test_a_single_task_has_no_interval() -> None:
+    for found in (percent(grouped(graded(1, 30))), alpha(grouped(graded(1, 30)), "nominal")):
+        assert found.value is not None and (found.low, found.interval) == (None, "one group has no spread")
+
+
+def test_counted_ratings_have_the_groups_of_their_units() -> None:
+    rows = graded(tasks=6, together=3)
+    found = counted(
+        [10 * task + criterion for task, criterion, _, _ in rows],
+        [value for *_, value in rows],
+        [0.0, 1.0],
+        [task for task, *_ in rows],
+    )
+    assert report(found, "nominal") | {"cohen": [], "raters": 0} == report(grouped(rows), "nominal") | {
+        "cohen": [],
+        "raters": 0,
+    }
+
+
 @needs_shared
 def test_pandalm_annotators_agree_as_published() -> None:
     rows = json.loads((SHARED / "pandalm/testset-v1.json").read_text())

@@ -90,7 +90,7 @@ def _key(value: Value) -> str:
 
 
 def _coefficients(field: Field, given: RatingColumns, every_level: bool = False) -> dict[str, Any]:
-    table = counted(given.units_R, given.values_R, given.values)
+    table = counted(given.units_R, given.values_R, given.values, given.tasks_R)
     if not len(table.counts_UV):
         return {
             "units": 0,

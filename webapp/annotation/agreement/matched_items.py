@@ -95,7 +95,7 @@ def _rate(review: TaskReview, answers: Answers, ratings: dict[str, list[UnitRati
 
 
 def _attribute(name: str, label: str, given: list[UnitRating]) -> dict[str, Any]:
-    table = tabulate(given)
+    table = tabulate(given, lambda unit: unit.partition(":")[0])  # the criteria of one task belong together
     return {
         "key": name,
         "label": label,
