@@ -64,7 +64,7 @@ class Ratings:
 
     @property
     def paired(self) -> "Ratings":
-        """The same without units that have a single rating."""
+        """The ratings without the units that have only one."""
         kept_U = self.counts_UV.sum(1) >= 2
         groups_U = None if self.groups_U is None else self.groups_U[kept_U]
         return replace(self, counts_UV=self.counts_UV[kept_U], groups_U=groups_U)
