@@ -110,7 +110,7 @@ def test_what_stands_counts_the_answers_behind_it_and_why_others_do_not_stand(pr
 
 def test_a_resolution_whose_answers_change_during_the_publication_is_not_published(project, team, monkeypatch):
     task = Resolution.objects.filter(source="unanimous").first().task
-    reviewed = publish.review_new
+    reviewed = refresh.review_new
 
     def and_then_somebody_changes_their_mind(given):
         reviewed(given)
