@@ -312,8 +312,19 @@ def test_rm_bench_compares_all_styles():
 
 def test_prompts_with_a_reward_have_a_rubric_or_a_reference():
     verl, openrlhf, trl = map(read, (VERL, OPENRLHF, TRL_RL))
-    assert (verl.key, verl.source, verl.domain, verl.reference, verl.split) == ("7", "colours", "art", "Red", "train")
+    assert (verl.key, verl.source, verl.domain, verl.reference, verl.split) == (
+        "train-7",
+        "colours",
+        "art",
+        "Red",
+        "train",
+    )
     assert verl.meta == {"extra_info": {"level": 3}} and verl.rubric is None
+    assert read({**VERL, "extra_info": {"index": 7, "split": "test"}}).key == "test-7"  # verl counts each split from 0
+    assert [read({**VERL, "extra_info": {"index": index}}).key for index in (0, "demo-7")] == ["0", "demo-7"]
+    assert (
+        read({**VERL, "extra_info": {"index": "demo-7", "split": "train"}}).key == "demo-7"
+    )  # as our export writes it
     assert openrlhf.rubric == trl.rubric and openrlhf.rubric.criteria[0].points == 2
     assert (openrlhf.reference, trl.reference) == (None, "Red")
     assert read({**OPENRLHF, "label": 12}).reference == "12"

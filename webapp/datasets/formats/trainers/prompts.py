@@ -35,7 +35,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
     prompt = messages(row.get(field), field)
     extra = row["extra_info"] if isinstance(row.get("extra_info"), dict) else {}
     rubric, reference = _truth(row, extra)
-    key = row.get("key") or row.get("id") or extra.get("index")
+    key = row.get("key") or row.get("id") or _index(extra)
     side = row.get("split") or extra.get("split")
     data: dict[str, Any] = {
         "key": str(key if key is not None else content_key(prompt, rubric, reference)),
@@ -52,6 +52,14 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
     if side_of(side) is None:
         return data | ({"meta": data["meta"] | {"split": side}} if side is not None else {})
     return data | {"split": side_of(side)}
+
+
+def _index(extra: Row) -> str | None:
+    """The index of the row in its source; a number begins again in each split, so the split is part of the key."""
+    index, split = extra.get("index"), extra.get("split")
+    if index is None:
+        return None
+    return f"{split}-{index}" if split and not isinstance(index, str) else str(index)
 
 
 def _truth(row: Row, extra: Row) -> tuple[Row | None, str | None]:
