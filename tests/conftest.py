@@ -34,6 +34,7 @@ from tests.timeouts import SECONDS
 
 EMBEDDED = pytest.StashKey()
 WITHOUT_DATABASE = "WITHOUT_DATABASE"
+GREPPED = ("browser", "stack")  # MARKED in the Makefile
 DATABASE_FIXTURES = {"db", "transactional_db", "live_server"}
 # A slow machine is not a failure. The drawn values do not depend on chance: they are the same every day. By default Hypothesis also
 # draws constants of our loaded modules, and these depend on commits and on the order of the tests
@@ -108,6 +109,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         a_case = issubclass(getattr(item, "cls", None) or object, TransactionTestCase)
         if asked or a_case or item.get_closest_marker("django_db"):
             item.add_marker("database")
+    refuse_hidden_marks(items)
+
+
+def refuse_hidden_marks(items: list[pytest.Item]) -> None:
+    """Refuses a file whose tests have a mark that its text does not name, for example an imported one: the Makefile would never run it."""
+    marked = {(item.path, mark) for item in items for mark in GREPPED if item.get_closest_marker(mark)}
+    hidden = sorted(f"{path.name} ({mark})" for path, mark in marked if f"mark.{mark}" not in path.read_text())
+    if hidden:
+        raise pytest.UsageError(f"`make` looks for marks in the text of files. Write them into {', '.join(hidden)}.")
 
 
 def pytest_collection_finish() -> None:

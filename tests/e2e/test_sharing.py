@@ -2,14 +2,16 @@
 
 from urllib.parse import urlsplit
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.look import layout_faults
 from tests.e2e.test_accessibility import AXE, LOOK
-from tests.e2e.test_runs_table import photograph, pytestmark, runs  # noqa: F401 - a fixture and the mark
+from tests.e2e.test_runs_table import photograph, runs  # noqa: F401 - a fixture
 from tests.timeouts import SECONDS
 from webapp.accounts.workspaces.services import allow_share_links
 
+pytestmark = pytest.mark.browser
 PHONE = {"width": 390, "height": 844}
 
 
