@@ -14,9 +14,9 @@ from webapp.core.requests.strict_query import OneOf
 
 from . import queries
 from .drawing import GraphBox
+from .first_steps import Way
 from .graph import DEEPEST, STEPS
 from .kinds import KINDS
-from .traversal import Way
 
 router = Router(tags=["lineage"])
 Id = Path[Annotated[int, Field(ge=1, lt=2**63)]]

@@ -9,9 +9,9 @@ from django.urls import reverse
 
 from webapp.core.pages.curves import curve
 
+from .first_steps import Node
 from .graph import Surroundings, answers_given
 from .kinds import KINDS, LineageKind
-from .traversal import Node
 
 FEW = 3
 """Rows of a kind in a column that have boxes of their own."""

@@ -54,8 +54,9 @@ class NamedRelation:
 
 
 def _starts(kind: str, found: str, way: str) -> str:
-    """The SQL of the edges that start at rows of this kind; `held` is a version of which only what trains on it or tries it counts."""
-    also = ", 'held'" if way == "down" and kind == "version" and found in USERS else ""
+    """The SQL of the edges that start at rows of this kind, or at its stand-in: see `NARROWED`."""
+    stand_in, followed = NARROWED.get(kind, ("", ()))
+    also = f", '{stand_in}'" if way == "down" and found in followed else ""
     return f"r.kind IN ('{kind}'{also})"
 
 
@@ -74,9 +75,10 @@ def _first_slot(column: str) -> str:
     return f"t.id = (SELECT min(s.id) FROM experiments_runslot s WHERE {same})"  # noqa: S608  texts of ours
 
 
-USERS = ("run", "evaluation", "job")
-"""The kinds of rows that use a version as it is: they are followed from versions that hold a certain example, and from all that is derived
-from these."""
+NARROWED = {"version": ("held", ("run", "evaluation", "job")), "project": ("read", ("evaluation",))}
+"""For a kind, its stand-in on the way down, and the kinds that are followed from the stand-in alone. `held` is a version that is known to hold
+an example or a label: only the rows that use it as it is are followed, since others may be made without the example. `read` is a project of
+whose answers one is the start: only the evaluations that read the project are followed."""
 KEPT = """annotation_publishedcase c ON c.publication_id = p.id AND c.fate = 'kept' AND c.answers > 0
     JOIN annotation_assignment s ON s.task_id = c.task_id
     JOIN annotation_answer a ON a.assignment_id = s.id AND a.submitted_at <= p.created_at"""

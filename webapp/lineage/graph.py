@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .edges import OF_ANSWERS, steps
+from .first_steps import Node, Way, by_indexes, from_example
 from .kinds import KINDS
-from .traversal import Node, Way, by_indexes, from_example
 
 MOST_FOLLOWED = 200
 MOST_FOUND = 2000
@@ -64,7 +64,7 @@ def surroundings(workspace_id: int, start: Node, levels: int) -> Surroundings:
 def _followed(start: Node, way: Way, levels: int) -> tuple[set[tuple[Node, Node]], bool]:
     """Links away from the start, and whether all were followed."""
     links, seen, whole = set[tuple[Node, Node]](), {start}, True
-    begun = from_example(start[1], way) if start[0] == "example" else None
+    begun = from_example(start[1], way, MOST_FOUND) if start[0] == "example" else None
     frontier: list[Node] = [start]
     for level in range(levels):
         rows = [(start, node) for node in begun.near] if begun and level == 0 else _links(frontier, way)

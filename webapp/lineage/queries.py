@@ -14,9 +14,10 @@ from webapp.judging.models import JudgeVersion
 
 from .drawing import DrawnGraph, draw_graph
 from .edges import EDGES
+from .first_steps import Way
 from .graph import surroundings
 from .kinds import KINDS, LineageKind, fetched
-from .traversal import Reached, Way, walk
+from .traversal import Reached, walk
 
 
 @dataclass(frozen=True)

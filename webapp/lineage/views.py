@@ -17,9 +17,9 @@ from webapp.judging.access import judge_read
 
 from . import queries
 from .drawing import HEIGHT, WIDTH
+from .first_steps import Way
 from .graph import DEEPEST, STEPS
 from .kinds import KINDS
-from .traversal import Way
 
 FEW, MANY = 10, 100
 ALLOWED = range(1, DEEPEST + 1)

@@ -14,7 +14,7 @@ from tests.webapp.experiments.conftest import make_version
 from webapp.accounts.models import Membership, Role
 from webapp.accounts.tokens.services import create_token
 from webapp.annotation.agreement import refresh
-from webapp.annotation.models import Answer, Publication
+from webapp.annotation.models import Answer, Project, Publication
 from webapp.annotation.publishing import services as publish
 from webapp.datasets.models import DatasetVersion
 from webapp.evaluation.models import Evaluation
@@ -24,6 +24,7 @@ from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.models import Judge, JudgeVersion
 from webapp.lineage import edges, traversal
 from webapp.lineage.edges import steps
+from webapp.lineage.first_steps import by_indexes
 from webapp.lineage.kinds import KINDS
 from webapp.lineage.traversal import walk
 from webapp.reports import services as reports
@@ -173,6 +174,59 @@ def test_a_withdrawn_example_reaches_the_versions_that_hold_it_and_no_others(wor
     assert world.policy.pk in found.ids["run"] and found.ids["publication"] == {world.publication.pk}
     assert without.pk in walk(("version", world.version.pk), "down").ids["version"]
     assert world.project.version_id in walk(("example", example.pk), "up").ids.get("version", set())
+
+
+def test_a_version_that_was_derived_without_the_labels_of_a_person_has_nothing_of_theirs(world):
+    """Only the first task has a published label."""
+
+    def derived(number: int, base: DatasetVersion, place: int) -> DatasetVersion:
+        lineage = {"from": "filter", "base": base.number, "base_id": base.pk}
+        made = DatasetVersion.objects.create(
+            dataset=world.version.dataset, number=number, state="frozen", digest=f"{number:064}", lineage=lineage
+        )
+        kept = world.version.members.get(example__key=world.tasks[place].example.key)
+        made.members.create(example_id=kept.example_id, position=0)
+        return made
+
+    holds, without = derived(97, world.version, 0), derived(98, world.version, 1)
+    again = derived(99, without, 1)
+    elsewhere = make_version(world.team.owner, name="copied")
+    DatasetVersion.objects.filter(pk=elsewhere.pk).update(lineage={"version_id": holds.pk})
+    trained = [world.run("reward_model", each).pk for each in (holds, elsewhere, without, again)]
+    given = Answer.objects.filter(assignment__task=world.tasks[0]).first()
+    for start in (("person", world.people[0].user_id), ("answer", given.pk), ("guidelines", given.guidelines_id)):
+        found = walk(start, "down")
+        assert found.ids["version"] == {world.version.pk, holds.pk, elsewhere.pk}, start
+        assert found.ids["run"] & set(trained) == set(trained[:2]), start
+    assert again.pk in walk(("version", world.version.pk), "down").ids["version"]
+
+
+def test_an_answer_reaches_the_evaluations_that_read_its_project(world):
+    late = annotators(world.team, world.project, n=2)[1]
+    reads = world.evaluated({"grading": world.project.pk}, recipe="grade_or_compare")
+    assert walk(("person", late.user_id), "down").ids == {}
+    given = answer(world.tasks[2], late, preference(3))
+    for start in (("person", late.user_id), ("answer", given.pk)):
+        found = walk(start, "down")
+        assert found.ids == {"evaluation": {reads.pk}} and not found.direct
+    assert reads.pk in walk(("person", world.people[0].user_id), "down").ids["evaluation"]
+
+
+def test_a_label_is_carried_into_the_next_projects_publication(world):
+    Project.objects.filter(pk=world.project.pk).update(name="first")
+    project = make_project(world.team, n=1)
+    kept = world.version.members.get(example__key=world.tasks[2].example.key)
+    Project.objects.filter(pk=project.pk).update(version=world.version)
+    project = Project.objects.get(pk=project.pk)
+    project.tasks.filter(rank=0).update(example=kept.example_id)
+    for _ in range(2):
+        answer(project.tasks.get(rank=0), annotators(world.team, project, n=2)[1], preference(1))
+    refresh.bring_up_to_date(project)
+    made = publish.publish(world.team.researcher, project)
+    found = walk(("person", world.people[0].user_id), "down")
+    assert found.ids["version"] == {world.version.pk, made.version_id}
+    assert found.ids["publication"] == {world.publication.pk, made.pk} and found.ids["project"] == {project.pk}
+    assert found.direct == {("publication", world.publication.pk)}
 
 
 def test_every_field_of_an_evaluation_that_names_a_row_is_followed(world):
@@ -340,7 +394,7 @@ def test_a_walk_reads_no_table_whole_for_each_row_on_the_way(team):
     RegisteredModel.objects.create(workspace=team.workspace, name="m", source="local", path="/m")
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE inference_registeredmodel")
-    with traversal.by_indexes() as cursor:
+    with by_indexes() as cursor:
         cursor.execute(f"EXPLAIN {traversal._WALK.format(steps=steps('down'))}", [["model"], [1], 10])
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert "Seq Scan on inference_registeredmodel " not in plan
