@@ -19,6 +19,7 @@ from benchmarks.machine import describe
 from benchmarks.runs_table import database
 
 FAMILY, CHAIN, RUNS = 311, 10, 10
+ANSWERS = 20_000
 
 
 def main() -> None:
@@ -63,11 +64,13 @@ def _filled(families: int) -> list[tuple[str, Callable[[], int]]]:
     for family in range(families):
         versions = _versions(workspace, f"d{family}")
         evaluation, report = _trained(experiment, base, versions, family * CHAIN * RUNS)
+    person = _answered(workspace, versions)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     first = ("version", versions[0].pk)
     return [
         ("down from a version", partial(_walked, first, "down")),
+        ("down from a person", partial(_walked, ("person", person), "down")),
         ("up from an evaluation", partial(_walked, ("evaluation", evaluation), "up")),
         ("up from a report", partial(_walked, ("report", report), "up")),
         ("down from the base", partial(_walked, ("model", base.pk), "down")),
@@ -102,6 +105,44 @@ def _versions(workspace: Any, name: str) -> list[Any]:
         made.append(row)
         lineage = {"from": "filter", "base": number, "base_id": row.pk}
     return made
+
+
+def _answered(workspace: Any, versions: list[Any]) -> int:
+    """Labels by one person in the first version. The versions of the second half hold as many other examples. Returns the id of the person."""
+    from django.utils import timezone
+
+    from webapp.accounts.models import User
+    from webapp.annotation.models import Answer, Assignment, Participant, Project, Publication, PublishedCase, Task
+    from webapp.datasets.models import Example, VersionMember
+
+    now, person = timezone.now(), User.objects.create_user("bob@example.org")
+    project = Project.objects.create(workspace=workspace, name="p", kind="grading", version=versions[0], overlap=1)
+    Participant.objects.create(project=project, user=person)
+    examples = Example.objects.bulk_create(
+        (
+            Example(dataset=versions[0].dataset, key=str(i), digest=f"{i:064}", canonical="{}", excerpt="")
+            for i in range(2 * ANSWERS)
+        ),
+        batch_size=5000,
+    )
+    for place, version in enumerate(versions):
+        held = examples[:ANSWERS] if place < CHAIN // 2 else examples[ANSWERS:]
+        VersionMember.objects.bulk_create(
+            VersionMember(version=version, example=example, position=i) for i, example in enumerate(held)
+        )
+    tasks = Task.objects.bulk_create(
+        Task(project=project, example=each, rank=i, overlap=1) for i, each in enumerate(examples[:ANSWERS])
+    )
+    seats = Assignment.objects.bulk_create(
+        Assignment(task=task, project=project, user=person, state="submitted", claimed_at=now, lease_until=now)
+        for task in tasks
+    )
+    Answer.objects.bulk_create(Answer(assignment=seat, project=project, content={}, submitted_at=now) for seat in seats)
+    made = Publication.objects.create(project=project, version=versions[0], choice={}, counts={})
+    PublishedCase.objects.bulk_create(
+        PublishedCase(publication=made, fate="kept", example=task.example.key, task=task, answers=1) for task in tasks
+    )
+    return int(person.pk)
 
 
 def _trained(experiment: Any, base: Any, versions: list[Any], before: int) -> tuple[int, int]:

@@ -16,14 +16,18 @@ from .edges import EDGES, KEPT
 Way = Literal["down", "up"]
 Node = tuple[str, int]
 
-GIVEN = {"answer": "a.id", "person": "s.user_id", "guidelines": "a.guidelines_id"}
-"""Starts that are, or have, answers of people: the column that says which answers."""
+GIVEN = {
+    "person": ("s.user_id", "SELECT project_id FROM annotation_participant WHERE user_id = %(id)s"),
+    "answer": ("a.id", "SELECT project_id FROM annotation_answer WHERE id = %(id)s"),
+    "guidelines": ("a.guidelines_id", "SELECT project_id FROM annotation_guidelines WHERE id = %(id)s"),
+}
+"""Starts that are, or have, answers of people: the column that says which answers, and their projects, from which indexes lead to them."""
 
 # the labels that the start is behind, by publication and example
 _LABELS = f"""
 SELECT DISTINCT p.id AS publication, p.version_id AS version, e.dataset_id AS dataset, e.key
 FROM annotation_publication p JOIN {KEPT} JOIN annotation_task t ON t.id = c.task_id JOIN datasets_example e ON e.id = t.example_id
-WHERE {{column}} = %s
+WHERE {{column}} = %(id)s AND p.project_id IN ({{projects}})
 """  # noqa: S608  ours
 _DERIVED = next(each for each in EDGES if (each.above, each.below) == ("version", "version")).sql("down")
 # A version of the dataset holds a label if it was derived from the published version and has the example. In another dataset the example may
@@ -40,9 +44,13 @@ WITH RECURSIVE label AS MATERIALIZED ({_LABELS}), held (kind, id) AS (
         WHERE label.dataset = v.dataset_id
     )
 )
-SELECT 'publication', publication FROM (SELECT DISTINCT publication FROM label) AS published UNION ALL (SELECT 'held', id FROM held LIMIT %s)
+SELECT 'publication', publication FROM (SELECT DISTINCT publication FROM label) AS published UNION ALL (SELECT 'held', id FROM held LIMIT %(most)s)
 """  # noqa: S608  ours
-_READ = "SELECT DISTINCT a.project_id FROM annotation_answer a JOIN annotation_assignment s ON s.id = a.assignment_id WHERE {column} = %s"
+_READ = """
+SELECT j.id FROM annotation_project j WHERE j.id IN ({projects}) AND EXISTS (
+    SELECT FROM annotation_assignment s JOIN annotation_answer a ON a.assignment_id = s.id WHERE s.project_id = j.id AND {column} = %(id)s
+)
+"""
 
 
 @dataclass(frozen=True)
@@ -86,11 +94,11 @@ def from_example(example_id: int, way: Way, most: int) -> FirstStep:
 def _from_given(start: Node, most: int) -> FirstStep:
     """Down from a person, an answer or a version of guidelines: publications whose labels it is behind, the versions that hold one of these
     labels, the projects that annotate such a version, and evaluations that read the answers of a project."""
-    kind, pk = start
+    column, projects = GIVEN[start[0]]
     with by_indexes() as cursor:
-        cursor.execute(_HELD.format(column=GIVEN[kind]), [pk, most + 1])
+        cursor.execute(_HELD.format(column=column, projects=projects), {"id": start[1], "most": most + 1})
         found = cursor.fetchall()
-        cursor.execute(_READ.format(column=GIVEN[kind]), [pk])
+        cursor.execute(_READ.format(column=column, projects=projects), {"id": start[1]})
         read = {project for (project,) in cursor.fetchall()}
     near = {("publication", each) for name, each in found if name == "publication"}
     held = [each for name, each in found if name == "held"]
