@@ -216,6 +216,18 @@ class AddressCheck(models.Model):
         return f"check of {self.email}"
 
 
+class InviteQuerySet(models.QuerySet["Invite"]):
+    """Finds invitations."""
+
+    def open(self) -> "InviteQuerySet":
+        """Those that let somebody in: neither used nor expired, and made by a person who is still an owner of the workspace. Only an owner
+        says who may come in, so their word ends with their role."""
+        owners = Membership.objects.filter(
+            workspace=models.OuterRef("workspace"), user=models.OuterRef("created_by"), role=Role.OWNER
+        )
+        return self.filter(models.Exists(owners), accepted_at=None, expires_at__gt=timezone.now())
+
+
 class Invite(models.Model):
     """An invitation of one address into a workspace. The link carries the secret; the person must own or create the account of that address.
 
@@ -231,6 +243,8 @@ class Invite(models.Model):
     expires_at = models.DateTimeField()
     accepted_at = models.DateTimeField(null=True, blank=True)
     mailed = models.BooleanField(default=False)
+
+    objects = InviteQuerySet.as_manager()
 
     def __str__(self) -> str:
         return f"invitation of {self.email}"

@@ -9,11 +9,12 @@ from django.utils import timezone
 
 from tests.concurrency import concurrently
 from tests.team import ApiClient, browser
-from webapp.accounts.members.services import invite, join, open_invite
+from webapp.accounts.members.services import change_role, invite, join, open_invite, remove_member
 from webapp.accounts.models import Invite, Membership, Role, SignInLink, User
 from webapp.accounts.profile.services import set_password
 from webapp.accounts.sign_in.services import create_sign_in_link
 from webapp.accounts.tokens.services import create_token
+from webapp.core.problems import Conflict
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "correct horse battery"
@@ -118,6 +119,24 @@ def test_of_two_submissions_of_an_invitation_at_once_one_makes_the_account(team)
     got = concurrently([lambda: join(row, None, "Nia", PASSWORD)] * 2)
     assert sorted(type(each).__name__ for each in got) == ["Conflict", "Membership"]
     assert User.objects.filter(email="new@example.org").count() == 1
+
+
+@pytest.mark.parametrize("end", [Role.RESEARCHER, None])
+def test_an_invitation_ends_with_the_role_of_the_owner_who_made_it(client, team, end):
+    """Somebody who will be removed could otherwise invite themselves first, and come back as an owner."""
+    other = Membership.objects.create(
+        workspace=team.workspace, user=User.objects.create_user("second@example.org"), role=Role.OWNER
+    )
+    row = open_invite(secret := invite(other, "new@example.org", Role.OWNER))
+    if end:
+        change_role(team.owner, other, end)
+    else:
+        remove_member(team.owner, other)
+    assert client.get(f"/invite/{secret}").status_code == 410
+    with pytest.raises(Conflict):  # the page was open meanwhile
+        join(row, None, "Nia", PASSWORD)
+    assert not User.objects.filter(email="new@example.org").exists()
+    assert ApiClient(team.owner).get("/members/invites").json()["items"] == []
 
 
 def test_an_invitation_never_opens_an_existing_account(client, team):

@@ -1,7 +1,6 @@
 """Reads of the members of a workspace."""
 
 from django.db.models import QuerySet
-from django.utils import timezone
 
 from ..models import Invite, Membership
 
@@ -13,6 +12,4 @@ def members(membership: Membership) -> QuerySet[Membership]:
 
 def open_invites(membership: Membership) -> QuerySet[Invite]:
     """Invitations that can still be accepted."""
-    return Invite.objects.filter(
-        workspace=membership.workspace, accepted_at=None, expires_at__gt=timezone.now()
-    ).order_by("-id")
+    return Invite.objects.open().filter(workspace=membership.workspace).order_by("-id")

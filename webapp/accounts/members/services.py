@@ -58,22 +58,18 @@ def revoke_invite(membership: Membership, row: Invite) -> None:
 
 
 def open_invite(secret: str) -> Invite | None:
-    """The invitation, if it is neither used nor expired."""
-    return (
-        Invite.objects.filter(digest=hash_secret(secret), accepted_at=None, expires_at__gt=timezone.now())
-        .select_related("workspace")
-        .first()
-    )
+    """The invitation, if it is open."""
+    return Invite.objects.open().filter(digest=hash_secret(secret)).select_related("workspace").first()
 
 
 @transaction.atomic
 def accept_invite(row: Invite, user: User) -> Membership:
-    """Makes `user` a member, and notes that the address is theirs. Raises Conflict if the invitation is for another address or was used
-    meanwhile. A person who is already a member gets the role of the invitation if that is higher."""
+    """Makes `user` a member, and notes that the address is theirs. Raises Conflict if the invitation is for another address, or is not open
+    any more. A person who is already a member gets the role of the invitation if that is higher."""
     if user.email != row.email:
         raise Conflict(f"This invitation is for {row.email}; you are signed in as {user.email}.")
-    if not Invite.objects.filter(pk=row.pk, accepted_at=None).update(accepted_at=timezone.now()):
-        raise Conflict("This invitation was already used.")
+    if not Invite.objects.open().filter(pk=row.pk).update(accepted_at=timezone.now()):
+        raise Conflict("This invitation does not work any more. Ask an owner of the workspace for a new one.")
     removals.delete_removals(row.workspace, user, row.email)  # an owner has invited them again
     membership = enter(row.workspace, user, row.role)
     addresses.prove(user, row.proof)
