@@ -4,6 +4,7 @@ from typing import Any
 
 from django.urls import path
 
+from webapp.accounts.areas import Area, Need, Right
 from webapp.accounts.models import Membership
 from webapp.experiments.live.consumers import WorkspaceFeed
 
@@ -13,6 +14,8 @@ from .dispatch import group
 
 class NoticeFeed(WorkspaceFeed):
     """The feed of the workspace chosen in the session, or of the token's. It begins with the number of unread notices."""
+
+    need = Need(Area.ACCOUNT, Right.READ)
 
     def group_for(self, mine: list[Membership]) -> str | None:
         if super().group_for(mine) is None:

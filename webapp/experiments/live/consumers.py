@@ -37,7 +37,7 @@ MOST_GREETED = 50
 RECHECK_S = 60  # how soon a person who was removed, or has signed out, stops hearing
 TRY_AGAIN = 1013
 REFUSED = 4403  # who listens is signed out, or may not read this; `socket.js` knows the number
-LISTENING = Need(Area.EXPERIMENTS, Right.READ)  # what a token needs
+LISTENING = Need(Area.EXPERIMENTS, Right.READ)  # what a token needs to hear runs
 WELCOME = {"type": "welcome"}  # `socket.js` knows it
 
 
@@ -63,6 +63,7 @@ class GroupFeed(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has n
     Messages wait in a queue of this connection, so that a slow client delays nobody else.
     """
 
+    need = LISTENING
     group: str | None = None
 
     async def connect(self) -> None:
@@ -154,7 +155,7 @@ class GroupFeed(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has n
         return group
 
     def group_of_key(self, secret: str) -> str | None:
-        membership = bearer(secret, LISTENING)
+        membership = bearer(secret, self.need)
         return self.group_for([membership]) if membership else None
 
     def group_of(self, user: Any, session: Any) -> str | None:
@@ -180,7 +181,7 @@ class RunFeed(GroupFeed):
     def group_for(self, mine: list[Membership]) -> str | None:
         run_id = self.scope["url_route"]["kwargs"]["run_id"]
         readable = [membership.workspace_id for membership in mine if membership.may(access.READER)]
-        found = Run.objects.filter(id=run_id, experiment__workspace_id__in=readable)
+        found = Run.objects.present().filter(id=run_id, experiment__workspace_id__in=readable)
         return broadcasts.run_group(run_id) if found.exists() else None
 
     def greeting(self) -> list[dict[str, Any]]:

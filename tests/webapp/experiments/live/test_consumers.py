@@ -282,14 +282,18 @@ async def test_a_socket_keeps_no_session_open_and_closes_with_it(scene, monkeypa
     assert output["code"] == 4403 and not await mine.aexists()
 
 
-async def test_a_token_needs_the_area_of_experiments(scene):
+async def test_a_token_needs_the_area_of_what_it_hears(scene):
+    """Runs are heard with `experiments`. Notices are also about projects, datasets and models, and need `account`, as in the API."""
     team, run, _ = scene
-    for rights, opens in (({"experiments": "read"}, True), ({"datasets": "write"}, False)):
-        _, secret = await database_sync_to_async(create_token)(team.reviewer, "script", rights=rights)
+    runs, notices = f"/ws/runs/{run.id}", "/ws/notices"
+    opened = {"experiments": {runs, "/ws/workspace"}, "datasets": set(), "account": {notices}}
+    for area, opens in opened.items():
+        _, secret = await database_sync_to_async(create_token)(team.reviewer, "script", rights={area: "read"})
         headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {secret}".encode())]
-        socket = Socket(application, f"/ws/runs/{run.id}", headers)
-        assert await socket.connect() == opens
-        await socket.disconnect()
+        for path in (runs, "/ws/workspace", notices):
+            socket = Socket(application, path, headers)
+            assert await socket.connect() == (path in opens), (area, path)
+            await socket.disconnect()
 
 
 async def test_while_the_database_is_away_the_page_is_told_to_come_back(scene, monkeypatch):
