@@ -101,6 +101,13 @@ def make_model(team) -> RegisteredModel:
     )
 
 
+def swap_names(model: RegisteredModel) -> RegisteredModel:
+    """Renames the model to *older*. Another model gets the name that it had, and is returned."""
+    name, model.name = model.name, "older"
+    model.save()
+    return RegisteredModel.objects.create(workspace=model.workspace, name=name, source="local", path="/models/other")
+
+
 @pytest.fixture
 def launch(team, version, model):
     """Launches a run as the researcher; keywords replace the defaults."""

@@ -26,6 +26,7 @@ from webapp.core.tasks import enqueue
 from webapp.webhooks.services import announce
 
 from .. import names
+from ..launch import named_rows
 from ..launch import services as launching
 from ..launch.checks import DatasetChoice
 from ..models import ChainStep, LoggedElsewhere, Run
@@ -62,6 +63,7 @@ def add(
     config = resolve(like.recipe, upgrade_stored(like.recipe, like.config)).model_dump(mode="json")
     title = names.name(experiment or like.experiment.name, "experiment")
     asked = {"recipe": like.recipe, "config": config, "experiment": title, "with_output": False, "like": like.pk}
+    asked["named_rows"] = named_rows.of_run(like)
     label = names.optional_name(name, "name")
     try:
         with transaction.atomic():
@@ -178,7 +180,7 @@ def _train(membership: Membership, *, step: ChainStep, project: Project) -> None
     step.run = launching.launch(
         membership,
         recipe=asked["recipe"],
-        config=asked["config"],
+        config=named_rows.renamed(step.workspace_id, asked["recipe"], asked["config"], asked.get("named_rows", {})),
         dataset=DatasetChoice(id=version.dataset_id, version=version.number),
         experiment=asked["experiment"],
         name=step.name,

@@ -24,7 +24,7 @@ from webapp.inference.models import RegisteredModel
 from webapp.webhooks.services import announce
 
 from .. import access
-from ..launch import checks, refusals
+from ..launch import checks, named_rows, refusals
 from ..launch import services as launching
 from ..lifecycle.states import facts, when_finished
 from ..live import broadcasts
@@ -144,10 +144,11 @@ def _make(membership: Membership, step: ChainStep, first: Run) -> None:
 
 def _train(membership: Membership, step: ChainStep, first: Run) -> Run:
     asked = step.asked
+    config = named_rows.renamed(step.workspace_id, asked["recipe"], asked["config"], asked.get("named_rows", {}))
     return launching.launch(
         membership,
         recipe=asked["recipe"],
-        config=_with_judges(membership, asked["config"], asked.get("judges", {}), first),
+        config=_with_judges(membership, config, asked.get("judges", {}), first),
         dataset=checks.DatasetChoice(**asked["dataset"]),
         model=_output(first).name if asked["with_output"] else None,
         experiment=asked["experiment"],

@@ -19,7 +19,7 @@ from webapp.core.tasks import enqueue
 from webapp.evaluation.launch import services as evaluating
 
 from .. import names
-from ..launch import checks
+from ..launch import checks, named_rows
 from ..live import broadcasts
 from ..models import LOGGED, ChainStep, ChainWait, Run
 from ..queries import runs
@@ -170,6 +170,7 @@ def _checked(membership: Membership, run: Run, behind: ChainStep | None, asked: 
     title = names.name(asked.experiment or plan.recipe.title, "experiment")
     dataset = {"id": plan.version.dataset_id, "version": plan.version.number}
     told = {"recipe": asked.recipe, "config": plan.config, "dataset": dataset, "experiment": title}
+    told["named_rows"] = named_rows.of_plan(plan)
     return told | {"with_output": asked.with_output} | ({"judges": asked.judges} if asked.judges else {})
 
 

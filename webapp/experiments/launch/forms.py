@@ -11,7 +11,7 @@ from uuid import uuid4
 from django.utils import timezone
 from pydantic import ValidationError
 
-from trainer.config import RECIPES, ConfigInvalid, Recipe, RecipeConfig, presets, resolve, upgrade_stored
+from trainer.config import RECIPES, ConfigInvalid, Recipe, RecipeConfig, presets, resolve
 from trainer.config.presets import Preset
 from trainer.config.rewards.expression import ExpressionInvalid, parse
 from trainer.config.sections.phases import Line
@@ -33,7 +33,7 @@ from ..lifecycle import retries, schedule, utc_times
 from ..models import RETRIES, Experiment, Run
 from ..outputs import trained_on
 from ..recipes import choices
-from . import checks, devices, drafts, expected, memory, pickers
+from . import checks, devices, drafts, expected, memory, named_rows, pickers
 from . import services as launch_services
 from .typed_limits import LABELS, TypedLimits
 
@@ -105,7 +105,7 @@ class RunForm:
     def of_run(cls, membership: Membership, run: Run, start_step: int = 0) -> "RunForm":
         """The form filled in to run `run` again, or to continue from one of its checkpoints: from the last, for as many steps again."""
         version = run.data
-        raw = upgrade_stored(run.recipe, run.config)
+        raw = named_rows.config_today(run)
         if start_step >= raw["steps"]:
             raw = raw | {"steps": raw["steps"] + start_step}
         return cls(
@@ -152,7 +152,7 @@ class RunForm:
     @cached_property
     def group(self) -> FormGroup:
         parent = self.forked_from
-        base = upgrade_stored(parent.recipe, parent.config) if parent else None
+        base = named_rows.config_today(parent) if parent else None
         drawn = pickers.fill(self.membership.workspace_id, self.tree.draw(self.raw, self.problems, base), self._recipe)
         opened = self._recipe.opened
         drawn.groups.sort(key=lambda group: opened.index(group.path) if group.path in opened else len(opened))

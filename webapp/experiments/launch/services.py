@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max, QuerySet
 from django.utils import timezone
 
-from trainer.config import resolve, upgrade_stored
+from trainer.config import resolve
 from webapp.accounts.models import Membership
 from webapp.core.auditing import audit
 from webapp.core.problems import Invalid
@@ -23,7 +23,7 @@ from ..live import broadcasts
 from ..models import RETRIES, Experiment, LogLine, Run, RunSlot
 from ..outputs import starting_points
 from ..people import human_grades
-from . import checks
+from . import checks, named_rows
 
 
 def create_experiment(membership: Membership, name: str, description: str = "") -> Experiment:
@@ -199,7 +199,7 @@ def fork(
     return launch(
         membership,
         recipe=run.recipe,
-        config=merged(upgrade_stored(run.recipe, run.config), overrides),
+        config=merged(named_rows.config_today(run), overrides),
         dataset=dataset or checks.DatasetChoice(id=run.data.dataset_id, version=run.data.number),
         model=model,
         experiment=experiment or run.experiment.name,

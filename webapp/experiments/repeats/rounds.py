@@ -12,14 +12,14 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from trainer.config import ConfigInvalid, upgrade_stored
+from trainer.config import ConfigInvalid
 from webapp.accounts.models import Membership
 from webapp.core.auditing import audit
 from webapp.core.problems import Problem
 from webapp.webhooks.services import announce
 
 from .. import access
-from ..launch import refusals
+from ..launch import named_rows, refusals
 from ..launch import services as launching
 from ..lifecycle import utc_times
 from ..lifecycle.limits import RunLimits
@@ -108,7 +108,7 @@ def _launch(membership: Membership, row: RunRepeat, due: datetime) -> Run:
     return launching.launch(
         membership,
         recipe=run.recipe,
-        config=upgrade_stored(run.recipe, run.config),
+        config=named_rows.config_today(run),
         dataset=services.data_of(run, row.newest_data),
         experiment=run.experiment.name,
         name=f"{str(run)[: LONGEST_NAME - len(when)]}{when}",

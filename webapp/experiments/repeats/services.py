@@ -10,13 +10,12 @@ from django.db.models import QuerySet
 from django.http import Http404
 from django.utils import timezone
 
-from trainer.config import upgrade_stored
 from webapp.accounts.models import Membership, Workspace
 from webapp.core.auditing import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.requests import idempotency
 
-from ..launch import checks
+from ..launch import checks, named_rows
 from ..models import Run, RunRepeat
 from .rhythm import Rhythm
 
@@ -72,7 +71,7 @@ def add(membership: Membership, run: Run, asked: RepeatAsked, key: str | None = 
     first = asked.rhythm.first(now)
     if asked.ends_at is not None and first > asked.ends_at:
         raise Invalid("It would never be launched.", {"ends_at": "is before the first launch"})
-    checks.plan(membership, run.recipe, upgrade_stored(run.recipe, run.config), data_of(run, asked.newest_data), None)
+    checks.plan(membership, run.recipe, named_rows.config_today(run), data_of(run, asked.newest_data), None)
     try:
         with transaction.atomic():
             Workspace.objects.select_for_update(no_key=True).get(pk=membership.workspace_id)  # two at once count

@@ -1,13 +1,15 @@
 """The start of a new sweep: a run, or an earlier sweep. Its trials keep this config, except for the keys that change."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.urls import reverse
 
-from trainer.config import upgrade_stored
+from trainer.config import ConfigInvalid, upgrade_stored
 
+from ..launch import named_rows
 from ..launch.checks import DatasetChoice
 from ..lifecycle.limits import RunLimits
 from ..models import Run, Sweep
@@ -37,7 +39,7 @@ def of_run(run: Run) -> SweepBase:
         name=str(run),
         url=reverse("run", args=[run.pk]),
         recipe=run.recipe,
-        config=upgrade_stored(run.recipe, run.config),
+        config=named_rows.config_today(run),
         dataset=DatasetChoice(id=run.data.dataset_id, version=run.data.number),
         run=run,
         experiment=run.experiment.name,
@@ -46,12 +48,15 @@ def of_run(run: Run) -> SweepBase:
 
 def of_sweep(sweep: Sweep) -> SweepBase:
     """The same search again, to be changed before it starts: without its name, which belongs to the earlier sweep."""
+    config = upgrade_stored(sweep.recipe, sweep.config)
+    with suppress(ConfigInvalid):  # a model was deleted: the form says that there is none of its name
+        config = named_rows.renamed(sweep.workspace_id, sweep.recipe, config, sweep.named_rows)
     return SweepBase(
         kind="sweep",
         name=sweep.name,
         url=reverse("sweep", args=[sweep.pk]),
         recipe=sweep.recipe,
-        config=upgrade_stored(sweep.recipe, sweep.config),
+        config=config,
         dataset=DatasetChoice(id=sweep.dataset, version=sweep.version),
         run=sweep.source,
         experiment=sweep.experiment.name,

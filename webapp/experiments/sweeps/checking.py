@@ -11,7 +11,8 @@ from trainer.contracts.plurals import with_noun
 from webapp.accounts.models import Membership
 from webapp.core.forms.formtree import Input
 
-from ..launch import checks
+from ..launch import checks, named_rows
+from ..launch.named_rows import NamedRows
 from ..lifecycle.limits import NONE, PLACE, RunLimits
 from ..models import Run, Sweep
 from . import choosing, keys, space, tpe
@@ -57,6 +58,8 @@ class Checked:
     higher: bool = True
     apart: str = ""
     """The reason why its runs cannot train together; empty if they can, or if something else is wrong."""
+    named: NamedRows = field(default_factory=dict)
+    """The models and judges that are named in the config and in the values of axes."""
     problems: list[FieldProblem] = field(default_factory=list)
 
     def say(self, path: str, message: str) -> None:
@@ -71,6 +74,7 @@ def check(membership: Membership, wish: Wish) -> Checked:
         return found
     try:
         found.plan = checks.plan(membership, wish.recipe, dict(wish.config), wish.dataset, None)
+        found.named = named_rows.of_plan(found.plan)
     except ConfigInvalid as error:
         found.problems += error.problems
     _check_metric(found, wish)
@@ -202,9 +206,12 @@ def _try_values(membership: Membership, found: Checked, wish: Wish) -> bool:
     before = len(found.problems)
     for i, axis in enumerate(found.axes):
         for value in axis.tried():
-            if why := refused(membership, wish.recipe, plan.config, wish.dataset, {axis.path: value}):
+            try:
+                tried = _planned(membership, wish.recipe, plan.config, wish.dataset, {axis.path: value})
+                found.named = named_rows.joined(found.named, named_rows.of_plan(tried))
+            except ConfigInvalid as error:
                 where = f"axes.{i}.{'low' if axis.is_range else 'values'}"
-                found.say(where, f"{keys.value_text(value)}: {why}")
+                found.say(where, f"{keys.value_text(value)}: {_all_told(error, {axis.path: value})}")
     return len(found.problems) > before
 
 
@@ -217,10 +224,24 @@ def refused(
 ) -> str:
     """The reason why no run can have the config with these values; empty if it can."""
     try:
-        checks.plan(membership, recipe, space.with_values(config, values), dataset, None)
+        _planned(membership, recipe, config, dataset, values)
     except ConfigInvalid as error:
-        return "; ".join(_told(problem, values) for problem in error.problems)
+        return _all_told(error, values)
     return ""
+
+
+def _planned(
+    membership: Membership,
+    recipe: str,
+    config: Mapping[str, Any],
+    dataset: checks.DatasetChoice,
+    values: Mapping[str, space.Value],
+) -> checks.RunPlan:
+    return checks.plan(membership, recipe, space.with_values(config, values), dataset, None)
+
+
+def _all_told(error: ConfigInvalid, values: Mapping[str, space.Value]) -> str:
+    return "; ".join(_told(problem, values) for problem in error.problems)
 
 
 def _told(problem: FieldProblem, values: Mapping[str, space.Value]) -> str:
@@ -265,6 +286,7 @@ def sweep_fields(found: Checked, wish: Wish) -> dict[str, Any]:
     return {
         "recipe": wish.recipe,
         "config": found.plan.config,
+        "named_rows": found.named,
         "dataset": found.plan.version.dataset_id,
         "version": found.plan.version.number,
         "axes": [axis.json() for axis in found.axes],

@@ -30,6 +30,8 @@ class Sweep(models.Model):
     )
     recipe = models.CharField(max_length=40)
     config = models.JSONField()
+    # what its names of models and judges meant: `launch.named_rows`; nothing in sweeps of before
+    named_rows = models.JSONField(default=dict)
     dataset = (
         models.BigIntegerField()
     )  # its id and the number of its version: that it is still there, each launch looks

@@ -19,7 +19,7 @@ from webapp.core.problems import Problem
 from webapp.core.tasks import enqueue
 
 from .. import access
-from ..launch import checks
+from ..launch import checks, named_rows
 from ..launch import services as launching
 from ..lifecycle import services as lifecycle
 from ..lifecycle import waiting_line
@@ -204,8 +204,7 @@ def _launch(membership: Membership, sweep: Sweep, number: int, values: space.Val
             for seed in range(sweep.seeds):
                 _launch_seed(membership, sweep, trial, seed)
     except (ConfigInvalid, Problem) as error:
-        dataset = checks.DatasetChoice(id=sweep.dataset, version=sweep.version)
-        if why := checking.refused(membership, sweep.recipe, sweep.config, dataset, {}):
+        if why := _why_none(membership, sweep):
             trial.delete()  # nothing to do with this choice: no configuration could be launched
             move(sweep, Sweep.State.FAILED, f"Its runs cannot be launched any more: {why}")
             return False
@@ -217,11 +216,25 @@ def _launch(membership: Membership, sweep: Sweep, number: int, values: space.Val
     return True
 
 
+def _config(sweep: Sweep, values: space.Values) -> dict[str, Any]:
+    config = space.with_values(sweep.config, values)
+    return named_rows.renamed(sweep.workspace_id, sweep.recipe, config, sweep.named_rows)
+
+
+def _why_none(membership: Membership, sweep: Sweep) -> str:
+    """The reason why the config can no longer be launched with any values; empty if it can."""
+    dataset = checks.DatasetChoice(id=sweep.dataset, version=sweep.version)
+    try:
+        return checking.refused(membership, sweep.recipe, _config(sweep, {}), dataset, {})
+    except ConfigInvalid as error:
+        return str(error)
+
+
 def _launch_seed(membership: Membership, sweep: Sweep, trial: SweepTrial, seed: int) -> None:
     run = launching.launch(
         membership,
         recipe=sweep.recipe,
-        config=space.with_values(sweep.config, {**trial.values, "seed": seed}),
+        config=_config(sweep, {**trial.values, "seed": seed}),
         dataset=checks.DatasetChoice(id=sweep.dataset, version=sweep.version),
         experiment=sweep.experiment.name,
         name=f"{sweep.name[:90]}, trial {trial.number}, seed {seed}",

@@ -21,6 +21,7 @@ from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.lifecycle import states
 from webapp.experiments.models import ChainStep, Run
 
+from ..conftest import swap_names
 from ..outputs.test_outputs import output
 
 
@@ -358,3 +359,11 @@ def test_over_the_api(run, as_researcher, as_outsider, version):
     assert as_researcher.post(url, behind, content_type="application/json").status_code == 409
     Run.objects.filter(pk=run.pk).update(recipe="policy")
     assert as_researcher.delete(f"{url}/{first.json()['id']}").json()["state"] == "cancelled"
+
+
+def test_it_begins_with_the_model_that_was_chosen_though_another_has_its_name(run, add, finish, model):
+    step = add(with_output=False)
+    swap_names(model)
+    finish(leaves=False)
+    rounds.take_up(run.id)
+    assert fresh(step).run.model == model

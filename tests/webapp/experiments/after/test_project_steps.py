@@ -22,6 +22,8 @@ from webapp.experiments.launch import checks
 from webapp.experiments.launch import services as launching
 from webapp.experiments.models import ChainStep, LoggedElsewhere, Run
 
+from ..conftest import swap_names
+
 
 @pytest.fixture
 def like(team, model, version):
@@ -214,7 +216,7 @@ def test_a_step_that_cannot_be_launched_for_now_keeps_no_other_waiting(team, pro
 def test_what_cannot_be_launched_is_refused_with_the_reason_and_nothing_is_published(team, project, like):
     listen(team.owner)
     step = project_steps.add(team.researcher, project, like)
-    type(like.model).objects.filter(pk=like.model.pk).update(name="renamed")
+    type(like.model).objects.filter(pk=like.model.pk).update(head="scalar")
     judge(team, project, (2, 2), (1, 1), (-1, -1), (3, 3))
     project_steps.take_up(project.pk)
     held = fresh(step)
@@ -312,3 +314,11 @@ def test_a_step_of_a_project_is_in_no_chain_of_a_run(team, project, like):
     step = project_steps.add(team.researcher, project, like)
     answered = ApiClient(team.researcher).post(f"/runs/{like.pk}/chain", {"kind": "run", "behind": step.pk})
     assert answered.status_code == 404
+
+
+def test_it_begins_with_the_model_of_the_run_it_is_like_though_another_has_its_name(team, project, like, model):
+    step = project_steps.add(team.researcher, project, like, "later", "second")
+    swap_names(model)
+    judge(team, project, (2, 2), (1, 1), (-1, -1), (1, 1))
+    project_steps.take_up(project.pk)
+    assert fresh(step).run.model == model

@@ -22,6 +22,7 @@ from webapp.experiments.repeats import queries, rounds, services
 from webapp.experiments.repeats.rhythm import Rhythm
 from webapp.experiments.runs import history
 
+from ..conftest import swap_names
 from ..lifecycle.test_jobs import fresh, set_row
 
 HOUR = timedelta(hours=1)
@@ -364,3 +365,10 @@ def test_the_list_asks_as_much_of_the_database_however_many_there_are(
     rounds.watch()
     with django_assert_max_num_queries(16):
         as_researcher.get("/experiments/repeats")
+
+
+def test_it_begins_with_the_model_of_the_run_though_another_has_its_name(run, repeat, model):
+    swap_names(model)
+    due(repeat)
+    rounds.watch()
+    assert launched(repeat).get().model == model

@@ -6,6 +6,12 @@ import pytest
 
 from tests.team import browser
 from webapp.experiments.models import Sweep
+from webapp.experiments.sweeps import bases, rounds
+from webapp.inference.models import RegisteredModel
+from webapp.inference.promotion import services as promotion
+
+from ..conftest import swap_names
+from .conftest import LOSS, finish, runs
 
 MIXED = [
     {"path": "optim.lr", "low": 1e-5, "high": 1e-3, "scale": "log"},
@@ -93,3 +99,31 @@ def test_a_sweep_starts_from_one_thing_with_a_key(team, run, earlier):
     assert refused(post(team, run=run.pk)) == ["axes"]
     assert post(team, sweep=earlier.pk + 1000).status_code == 404
     assert Sweep.objects.count() == 1
+
+
+def test_later_trials_begin_with_the_model_that_was_chosen_though_another_has_its_name(sweep, model):
+    row = sweep(at_once=1, seeds=1)
+    swap_names(model)
+    (first,) = runs(row, 1)
+    finish(first, 0.5, LOSS)
+    rounds.advance(row.pk)
+    (second,) = runs(row, 2)
+    assert second.model == first.model == model and second.config["model"]["name"] == "older"
+
+
+def test_models_that_are_values_of_a_key_stay_those_that_were_chosen(team, sweep, model):
+    second = RegisteredModel.objects.create(workspace=team.workspace, name="second", source="local", path="/models/2")
+    promotion.move(team.researcher, "champion", second)
+    row = sweep(axes=[{"path": "model.name", "values": [model.name, "@champion"]}], at_once=1, seeds=1)
+    promotion.move(team.researcher, "champion", model)
+    swap_names(second)
+    (first,) = runs(row, 1)
+    finish(first, 0.5, LOSS)
+    rounds.advance(row.pk)
+    assert [runs(row, number)[0].model for number in (1, 2)] == [model, second]
+
+
+def test_a_sweep_that_starts_from_one_with_a_renamed_model_has_its_name_of_today(sweep, model):
+    row = sweep()
+    swap_names(model)
+    assert bases.of_sweep(row).config["model"]["name"] == "older"
