@@ -220,7 +220,7 @@ class InviteQuerySet(models.QuerySet["Invite"]):
     """Finds invitations."""
 
     def open(self) -> "InviteQuerySet":
-        """Those that let somebody in: neither used nor expired, and made by a person who is still an owner of the workspace. Only an owner
+        """The invitations that let somebody in: neither used nor expired, and made by a person who is still an owner of the workspace. Only an owner
         says who may come in, so their word ends with their role."""
         owners = Membership.objects.filter(
             workspace=models.OuterRef("workspace"), user=models.OuterRef("created_by"), role=Role.OWNER

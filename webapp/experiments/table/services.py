@@ -36,28 +36,36 @@ def star(membership: Membership, run: Run, starred: bool) -> None:
         RunStar.objects.filter(run=run, user=membership.user).delete()
 
 
-def write_notes(membership: Membership, run: Run, text: str) -> Run:
-    """Stores the notes. Raises Invalid at `notes`."""
-    text = text.replace("\0", "").replace("\r\n", "\n").strip()  # browsers send each end of a line as two characters
+def plain_notes(text: str) -> str:
+    """The notes as they are stored. Browsers send each end of a line as two characters."""
+    return text.replace("\0", "").replace("\r\n", "\n").strip()
+
+
+def write_notes(membership: Membership, run: Run, text: str, seen: str | None = None) -> Run:
+    """Stores the notes. Raises Invalid at `notes`; Conflict if they are no longer those that the person has `seen` (None: it does not matter)."""
+    text = plain_notes(text)
     if len(text) > MAX_NOTES:
         raise Invalid("These notes are too long.", {"notes": f"at most {MAX_NOTES:,} characters"})
     with transaction.atomic():
+        written = Run.objects.select_for_update(no_key=True).values_list("notes", flat=True).get(pk=run.pk)
+        if seen is not None and plain_notes(written) not in (plain_notes(seen), text):
+            raise Conflict("Somebody has changed the notes since you opened them, so yours are not saved.", "changed")
         Run.objects.filter(pk=run.pk).update(notes=text)
         audit.record(membership, membership.user, "run.notes", run, characters=len(text))
     run.refresh_from_db(from_queryset=Run.objects.with_names())
     return run
 
 
-def set_tags(membership: Membership, run: Run, names: Sequence[str]) -> list[str]:
-    """Sets the tags of the run to these and no others. Raises Invalid at `tags`."""
-    wanted = sorted({tag_name(name) for name in names})
-    if len(wanted) > MAX_TAGS:
-        raise Invalid("These are too many tags.", {"tags": f"a run has at most {MAX_TAGS}"})
+def set_tags(membership: Membership, run: Run, names: Sequence[str], seen: Collection[str] | None = None) -> list[str]:
+    """Sets the tags of the run to these and no others. Only what differs from the tags that the person has `seen` changes, so tags that others
+    have set or removed meanwhile stay as they are now; None: they do not. Raises Invalid at `tags`."""
+    named = {tag_name(name) for name in names}
     with transaction.atomic():
-        Run.objects.select_for_update(no_key=True).get(
-            pk=run.pk
-        )  # if two people set them at once, the later tags are kept
+        Run.objects.select_for_update(no_key=True).get(pk=run.pk)  # of two people at once, the later one sees the other
         had = set(RunTag.objects.filter(run=run).values_list("name", flat=True))
+        wanted = sorted(named if seen is None else (had - (set(seen) - named)) | (named - set(seen)))
+        if len(wanted) > MAX_TAGS:
+            raise Invalid("These are too many tags.", {"tags": f"a run has at most {MAX_TAGS}"})
         changed = {Kind.UNTAG: had.difference(wanted), Kind.TAG: set(wanted) - had}
         RunTag.objects.filter(run=run, name__in=changed[Kind.UNTAG]).delete()
         RunTag.objects.bulk_create([RunTag(run=run, name=name) for name in changed[Kind.TAG]], ignore_conflicts=True)

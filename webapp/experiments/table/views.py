@@ -14,12 +14,12 @@ from django.views.decorators.http import require_GET, require_POST
 from trainer.contracts.plurals import with_noun
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
-from webapp.core.problems import Invalid, Problem
+from webapp.core.problems import Conflict, Invalid, Problem
 from webapp.core.requests.numbers import whole_number
 
 from .. import access as runs_access
 from ..models import Experiment, Run
-from . import access, columns, csv_export, grouping, queries, seed_groups, services
+from . import access, columns, csv_export, grouping, label_form, queries, seed_groups, services
 from .api import split
 from .compare_api import chosen
 from .language import QueryProblem, quote_text
@@ -238,17 +238,19 @@ def _there(membership: Membership, ids: str) -> tuple[str, int]:
 @member(runs_access.WRITER)
 @require_POST
 def run_labels(request: HttpRequest, run_id: int) -> HttpResponseBase:
-    """Stores tags, group and notes from the form of a run's page."""
+    """Stores tags, group and notes from the form of a run's page, as far as the person has changed them there. Notes that cannot be stored
+    come back in the form."""
     membership = require(request)
     run = runs_access.run_write(membership, run_id)
-    try:
-        services.set_tags(membership, run, split(request.POST.get("tags", "")))
-        if (group := services.group_name(request.POST.get("group", ""))) != run.group:
-            services.group(membership, [run.pk], group)
-        if (notes := request.POST.get("notes", "")) != run.notes:
-            services.write_notes(membership, run, notes)
-    except Invalid as problem:
-        messages.error(request, f"{problem.message} {' '.join(problem.fields.values()).capitalize()}.")
+    given = request.POST.dict()
+    for field, save in label_form.FIELDS.items():
+        try:
+            if label_form.is_changed(given, field):
+                save(membership, run, given)
+        except (Conflict, Invalid) as problem:
+            label_form.keep(request.session, run, field, given)
+            why = f" {' '.join(problem.fields.values()).capitalize()}." if problem.fields else ""
+            messages.error(request, f"{problem.message}{why}")
     return redirect("run", run_id)
 
 

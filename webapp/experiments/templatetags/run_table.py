@@ -5,7 +5,7 @@ from typing import Any
 from django import template
 from django.utils.http import urlencode
 
-from ..table import cell_texts, grouping, seed_groups
+from ..table import cell_texts, grouping, label_form, seed_groups
 from ..table.language import quote_text
 
 register = template.Library()
@@ -33,3 +33,9 @@ def members(row: "seed_groups.FoldedRow") -> str:
 def query_of(field: str, value: Any) -> str:
     """The address of the runs that have this value."""
     return urlencode({"q": f"{field}:{quote_text(str(value))}"})
+
+
+@register.simple_tag(takes_context=True)
+def unsaved_notes(context: template.Context, run_id: int) -> str | None:
+    """The notes of this run that the person has typed and that could not be stored, once."""
+    return label_form.take_unsaved(context["request"].session, run_id)

@@ -1,5 +1,6 @@
 """Labels and actions on many runs: who may use them, undo, and two people at the same time."""
 
+import re
 from datetime import timedelta
 from functools import partial
 
@@ -96,7 +97,8 @@ def test_undoing_leaves_runs_that_somebody_has_changed_in_the_same_way_since(act
 def test_undoing_leaves_a_tag_that_somebody_has_set_for_one_run_since(act, api, runs, as_owner, team, by):
     def set_tags(run, *names):
         if by == "page":
-            as_owner.post(f"/runs/{run.pk}/labels", {"tags": ", ".join(names)})
+            seen = ",".join(tags(run))
+            as_owner.post(f"/runs/{run.pk}/labels", {"tags": ", ".join(names), "seen-tags": seen})
         else:
             ApiClient(team.owner).patch(f"/runs/{run.pk}/labels", {"tags": names})
 
@@ -223,6 +225,55 @@ def test_notes_on_the_run_page_are_markdown_and_harmless(as_researcher, runs):
     shown = as_researcher.get(f"/runs/{runs[0].pk}").content.decode()
     assert "<strong>bold</strong>" in shown and "<script>alert(1)" not in shown
     assert tags(runs[0]) == ["x", "y"]
+
+
+def test_the_form_changes_only_what_the_person_has_changed(as_researcher, runs, team):
+    """A colleague has written notes, set a tag and removed one, and chosen a group since the page was drawn."""
+    run = runs[0]
+    services.set_tags(team.owner, run, ["one", "two"])
+    seen = {"seen-tags": "one,two", "seen-group": "", "seen-notes": ""}
+    services.set_tags(team.owner, run, ["two", "theirs"])
+    services.write_notes(team.owner, run, "Theirs.")
+    services.group(team.owner, [run.pk], "night")
+    as_researcher.post(f"/runs/{run.pk}/labels", seen | {"tags": "one, two, mine", "group": "", "notes": ""})
+    run.refresh_from_db()
+    assert tags(run) == ["mine", "theirs", "two"] and (run.notes, run.group) == ("Theirs.", "night")
+    as_researcher.post(f"/runs/{run.pk}/labels", {"tags": "", "seen-tags": "mine,theirs,two"})
+    run.refresh_from_db()
+    assert tags(run) == [] and (run.notes, run.group) == ("Theirs.", "night")
+
+
+def test_notes_that_two_people_have_changed_are_kept_for_both(as_researcher, runs, team):
+    run = runs[0]
+    services.write_notes(team.owner, run, "Before.")
+    mine = {"seen-notes": "Before.", "notes": "Mine & long.\r\nTwo lines."}
+    services.write_notes(team.owner, run, "Theirs.")
+    page = as_researcher.post(f"/runs/{run.pk}/labels", mine, follow=True).content.decode()
+    run.refresh_from_db()
+    assert run.notes == "Theirs." and "Theirs.</p>" in page and "so yours are not saved" in page
+    assert (
+        re.search(r"<textarea[^>]*>Mine &amp; long\.\s+Two lines\.</textarea>", page)
+        and '<details class="fold" open' in page
+    )
+    assert "Not saved yet" not in as_researcher.get(f"/runs/{run.pk}").content.decode()
+    as_researcher.post(f"/runs/{run.pk}/labels", {"seen-notes": "Theirs.", "notes": "Both."})
+    run.refresh_from_db()
+    assert run.notes == "Both."
+
+
+def test_notes_that_are_too_long_come_back_in_the_form(as_researcher, runs):
+    page = as_researcher.post(f"/runs/{runs[0].pk}/labels", {"notes": "x" * 20_001}, follow=True).content.decode()
+    assert f">{'x' * 20_001}</textarea>" in page and "Not saved yet" in page
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_people_who_change_the_notes_at_once_one_is_told(runs, team):
+    got = concurrently(
+        partial(services.write_notes, who, runs[0], text, "")
+        for who, text in ((team.owner, "a"), (team.researcher, "b"))
+    )
+    runs[0].refresh_from_db()
+    assert sorted(type(each).__name__ for each in got) == ["Conflict", "Run"] and runs[0].notes in ("a", "b")
 
 
 def test_an_end_of_a_line_counts_once_in_notes(as_researcher, runs):
