@@ -21,7 +21,7 @@ from webapp.webhooks.services import announce
 from .. import names, table_facts
 from ..live import broadcasts
 from ..models import OVER, LoggedElsewhere, NotLaunched, Run
-from ..outputs import artifacts, starting_points
+from ..outputs import artifacts, exporting, starting_points
 from ..rewards import budgets
 from . import early_stop, memory_needs, retries, spending, stopping, time_limit, token_limit, tokens, waiting_line
 from .deleted_runs import unless_deleted
@@ -289,6 +289,8 @@ def delete(membership: Membership, run: Run) -> None:
             raise Conflict("Stop the run first: only runs that are over can be deleted.", code="still_running")
         if starting_points.awaiting(row).exists():
             raise Conflict("Another run continues from its checkpoint and has not copied it yet.", code="in_use")
+        if job := exporting.under_way(row).first():
+            raise Conflict(f"Job {job.pk} exports a checkpoint of it. Stop that job, or wait for it.", code="in_use")
         for model in RegisteredModel.objects.filter(artifact__run=row):
             _delete_output(membership, model)
         audit.record(membership, membership.user, "run.delete", run, name=str(run), number=run.number)

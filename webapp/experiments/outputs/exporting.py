@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from pydantic import ValidationError
 
 from trainer.contracts import ArtifactData, ModelSource
@@ -14,6 +15,7 @@ from webapp.inference.queries import source
 from webapp.weights import services as weights
 from webapp.weights.kinds import KINDS, Items, Kind
 from webapp.weights.models import WeightsJob
+from webapp.weights.states import OVER as JOBS_OVER
 
 from .. import bulk, queries
 from ..models import Artifact, Run
@@ -48,8 +50,18 @@ def export(membership: Membership, artifact: Artifact) -> WeightsJob:
         )
 
 
+def under_way(run: Run) -> QuerySet[WeightsJob]:
+    """Exports of checkpoints of this run that are not over."""
+    jobs = WeightsJob.objects.filter(kind=WeightsJob.Kind.EXPORT, params__run=run.pk)
+    return jobs.exclude(state__in=JOBS_OVER)
+
+
 def _run(job: WeightsJob) -> Run:
-    return Run.objects.with_names().get(pk=job.params["run"], experiment__workspace_id=job.workspace_id)
+    """Raises Conflict if the run was deleted: then the job fails, with this reason."""
+    runs = Run.objects.with_names().filter(pk=job.params["run"], experiment__workspace_id=job.workspace_id)
+    if (run := runs.first()) is None:
+        raise Conflict("The run of this checkpoint was deleted.", code="gone")
+    return run
 
 
 def _models(job: WeightsJob) -> dict[str, ModelSource]:

@@ -61,7 +61,8 @@ def checkpoint(run: Run, step: int) -> Artifact:
 def keep_checkpoint(source: Artifact) -> None:
     """The checkpoint is neither pruned from the artifact store nor deleted by a rule until the transaction ends, and afterwards not while
     a fork awaits it. Raises Conflict if it just was, or if there is no such store any more."""
-    Run.objects.select_for_update(no_key=True).filter(id=source.run_id).first()
+    if Run.objects.select_for_update(no_key=True).filter(id=source.run_id).first() is None:
+        raise Conflict("The run was just deleted, with its checkpoints.", code="no_checkpoint")
     if Artifact.objects.filter(id=source.id).exclude(removed_at=None).exists():
         raise Conflict(f"The checkpoint of step {source.step} was just deleted by the rule.", code="no_checkpoint")
     if not source.files:

@@ -17,12 +17,14 @@ from webapp.core.problems import Conflict
 from webapp.evaluation.models import Evaluation
 from webapp.experiments import bulk
 from webapp.experiments.launch import services as launch_services
+from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import Artifact, ChainStep, ChainWait, CheckpointRule, MetricPoint, Run
 from webapp.experiments.outputs import artifacts, exporting, starting_points
 from webapp.experiments.outputs.retention import candidates, services
 from webapp.experiments.outputs.retention.preview import preview
 from webapp.inference.models import RegisteredModel
 from webapp.reports import services as reports
+from webapp.weights import jobs as weights_jobs
 from webapp.weights.models import WeightsJob
 
 STEPS = (1, 2, 3, 4)
@@ -169,6 +171,32 @@ def test_what_the_rule_has_deleted_is_neither_sent_nor_exported_and_says_why(tea
     for answer, status in ((client.get(f"{address}/download"), 410), (client.post(f"{address}/export", {}), 409)):
         said = "The rule of this workspace has deleted the checkpoint of step 1."
         assert (answer.status_code, answer.json()["error"]["message"]) == (status, said)
+
+
+@pytest.mark.django_db
+def test_a_run_whose_checkpoint_is_exported_is_not_deleted(team, old):
+    exported(team, old)
+    job = WeightsJob.objects.get()
+    with pytest.raises(Conflict, match=f"Job {job.pk} exports a checkpoint of it"):
+        lifecycle.delete(team.researcher, old)
+    WeightsJob.objects.update(state="stopped")
+    artifact = Artifact.objects.get(run=old, step=1)
+    lifecycle.delete(team.researcher, old)
+    assert not Run.objects.filter(pk=old.pk).exists()
+    with pytest.raises(Conflict, match="was just deleted"):  # the page was open meanwhile
+        starting_points.keep_checkpoint(artifact)
+
+
+@pytest.mark.django_db
+def test_an_export_whose_run_was_deleted_ends_with_the_reason(team, old, monkeypatch):
+    """Jobs of before could wait while their run was deleted."""
+    exported(team, old)
+    Run.objects.filter(pk=old.pk).delete()
+    monkeypatch.setattr("webapp.core.distributed.ray_jobs.artifact_store.is_configured", lambda: True)
+    job = WeightsJob.objects.get()
+    assert weights_jobs.launch(job.pk) is None
+    job.refresh_from_db()
+    assert job.state == "failed" and "The run of this checkpoint was deleted" in job.problem
 
 
 @pytest.mark.django_db
