@@ -22,6 +22,7 @@ NO_NORM, FEW_TOKENS = "the norm is near 0", "few tokens have one"
 OF_STEPS = (FLAT, ENTROPY, DEAD, MISMATCH)
 """The signs that a run learns nothing or badly. All others are signs of gaming."""
 SOLVED, NOT_SOLVED, ALWAYS_OR_NEVER = "solved", "not solved", "always or never solved"
+CUT = "answered by responses that are cut"
 """The subjects of FLAT, which say why."""
 _FLAT_REASONS = {
     SOLVED: "All of them solved their prompt; in the first steps {before:.0%} did. Harder prompts help: use other data, or a phase that draws prompts "
@@ -29,6 +30,8 @@ _FLAT_REASONS = {
     NOT_SOLVED: "None of them solved its prompt. Remedies: easier prompts, a hint or a scaffold, or a reward that pays for parts of an answer.",
     ALWAYS_OR_NEVER: "{share:.0%} of them solved their prompt: each prompt is solved by all of its responses or by none. Remedies: prompts that are "
     "solved sometimes (rollout.replace_flat looks for them), or more responses to each prompt.",
+    CUT: "{share:.0%} of the responses were cut at the limit, and rollout.truncated leaves these out; the others of each prompt, if any, had the same reward. "
+    "Remedies: a higher limit (rollout.max_new_tokens), a reward that pays for short answers (kind overlong), or rollout.truncated = train.",
 }
 
 
@@ -149,6 +152,8 @@ def alarm_text(data: AlarmData, step: int) -> str:
     if data.signal == FLAT:
         reason = _FLAT_REASONS.get(data.subject, "").format(share=data.share, before=data.before)
         steps = f"In steps {data.since} to {step} all responses{whose} to each prompt had the same reward"
+        if data.subject == CUT:
+            steps = f"In steps {data.since} to {step} too few responses{whose} to each prompt were finished"
         return f"{steps}, so no reward taught anything. {reason}".rstrip()
     if data.signal in OF_STEPS:
         return _told_of_steps(data, step, whose)

@@ -46,6 +46,9 @@ class PromptData(Section):
     )
 
 
+Truncated = Literal["train", "mask", "drop"]
+
+
 class Rollout(Section):
     prompts_per_step: int = knob(4, "Prompts drawn per step (P)", unit="prompts", ge=1, le=4096)
     group_size: int = knob(8, "Responses sampled per prompt (G)", unit="responses", ge=1, le=256)
@@ -53,7 +56,7 @@ class Rollout(Section):
     temperature: float = knob(1.0, "Sampling temperature", gt=0, le=5)
     top_p: float = knob(1.0, "Nucleus: sample from the smallest set of tokens that has this probability", gt=0, le=1)
     stop: list[str] = knob([], "Texts that end a response", advanced=True)
-    truncated: Literal["train", "mask", "drop"] = knob(
+    truncated: Truncated = knob(
         "train",
         "Responses that were cut at the limit. `train`: train on them as on finished ones. `mask`: their reward counts in the group, but they change no "
         "weights. `drop`: their reward does not count either",

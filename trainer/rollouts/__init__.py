@@ -13,6 +13,7 @@ from .collect import (
     sample_plans,
     score_samples,
     score_trajectories,
+    taught_rewards,
 )
 from .episode import Episode, RolloutTask, episode_rows, one_of_each
 from .scoring import RewardScorer, RewardWatch
@@ -45,5 +46,6 @@ __all__ = [
     "sample_and_score",
     "sample_plans",
     "score_trajectories",
+    "taught_rewards",
     "score_samples",
 ]

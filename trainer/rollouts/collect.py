@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
-from trainer.config.on_policy import Rollout
+from trainer.config.on_policy import Rollout, Truncated
 from trainer.inference.sampling import SampleFinished, Sampler, SampleRequest, SampleResult, SamplingProgress
 from trainer.rewards import Item
 
-from .episode import Episode, RolloutTask, one_of_each
+from .episode import Episode, RolloutTask, episode_rows, one_of_each
 from .scoring import Begun, RewardWatch
 from .trajectory import PromptPlan, Reward, Trajectory
 
@@ -231,6 +231,22 @@ def group_rewards(trajectories: Sequence[Trajectory]) -> dict[int, list[float]]:
     return dict(groups)
 
 
+def taught_rewards(trajectories: Sequence[Trajectory], truncated: Truncated) -> dict[int, list[float]]:
+    """Like `group_rewards`, but as training uses them (`rollout.truncated`). With `drop`, without the rewards of episodes with a trajectory that
+    was cut. A group of which no trajectory changes weights, because all were cut, has no rewards here: []."""
+    rewards = group_rewards(trajectories)
+    if truncated == "train":
+        return rewards
+    cut = [t.stop == "length" for t in trajectories]
+    trains = {t.plan.group for t, was_cut in zip(trajectories, cut, strict=True) if not was_cut}
+    if truncated == "drop":
+        row_of, _ = episode_rows(trajectories)
+        dropped = {row for row, was_cut in zip(row_of, cut, strict=True) if was_cut}
+        left = [t for t, row in zip(trajectories, row_of, strict=True) if row not in dropped]
+        return {group: group_rewards(left).get(group, []) for group in rewards}
+    return {group: found if group in trains else [] for group, found in rewards.items()}
+
+
 def flat_groups(groups: Mapping[int, Sequence[float]]) -> int:
-    """The number of groups whose rewards are all equal up to rounding: they carry no signal."""
-    return sum(max(rewards) - min(rewards) <= 1e-9 for rewards in groups.values())
+    """The number of groups whose rewards are all equal up to rounding, or which have none: they carry no signal."""
+    return sum(not rewards or max(rewards) - min(rewards) <= 1e-9 for rewards in groups.values())

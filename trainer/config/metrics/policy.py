@@ -181,7 +181,7 @@ ROLLOUT = (
     Metric(
         "rollout/flat_groups",
         "Flat groups",
-        "Groups in which all responses got the same reward: they teach nothing. Healthy: few. Many: the task is too easy "
+        "Groups in which all responses got the same reward, or none trains because all were cut (rollout.truncated): they teach nothing. Healthy: few. Many: the task is too easy "
         "or too hard.",
         "rollout",
         unit="groups",

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from trainer.config.on_policy import Truncated
 from trainer.contracts.plurals import with_noun
 from trainer.rollouts import (
     Groups,
@@ -20,6 +21,7 @@ from trainer.rollouts import (
     sample_and_score,
     sample_plans,
     score_trajectories,
+    taught_rewards,
 )
 
 from ..prompts.planner import Planner
@@ -82,21 +84,23 @@ class Collector(Protocol):
 MakeCollector = Callable[[Parts, Planner, RewardScorer], Collector]
 
 
-def flat(trajectories: Sequence[Trajectory]) -> set[int]:
-    """The groups whose rewards are all equal up to rounding, or missing: their advantages are 0."""
-    rewards = group_rewards(trajectories)
+def flat(trajectories: Sequence[Trajectory], truncated: Truncated) -> set[int]:
+    """The groups whose rewards are all equal up to rounding, or missing: their advantages are 0. Responses that were cut count as they do in
+    training (`rollout.truncated`)."""
+    rewards = taught_rewards(trajectories, truncated)
     groups = {t.plan.group for t in trajectories}
-    return {group for group in groups if group not in rewards or flat_groups({group: rewards[group]})}
+    return {group for group in groups if flat_groups({group: rewards.get(group, [])})}
 
 
-def _nothing_to_learn(trajectories: Sequence[Trajectory], rounds: int) -> str:
+def _nothing_to_learn(trajectories: Sequence[Trajectory], rounds: int, truncated: Truncated) -> str:
     """The text for a step of dynamic sampling that found no group to train on."""
     rewards = [reward for group in group_rewards(trajectories).values() for reward in group]
     prompts = with_noun(len({t.plan.group for t in trajectories}), "prompts")
     tried = f"all {prompts}, of this step and of {with_noun(rounds, 'rounds')} of replacement,"
     worth = f"the mean reward is {sum(rewards) / len(rewards):.3g}" if rewards else "no response has a reward"
+    cut = "" if truncated == "train" else " or responses that were cut, which rollout.truncated leaves out"
     return (
-        f"dynamic sampling found nothing to learn from: {tried} have responses with equal rewards, and {worth}. The step "
+        f"dynamic sampling found nothing to learn from: {tried} have responses with equal rewards{cut}, and {worth}. The step "
         "changes no weights. If prompts are solved, use harder data; if they are never solved, use easier data, a hint or a scaffold"
     )
 
@@ -180,7 +184,7 @@ class SyncCollector:
     def _without_flat(self, step: int, found: list[Trajectory], started: float, tell: Tell) -> Collected:
         """Dynamic sampling: groups that teach nothing are replaced by groups of the prompts that come next."""
         config, rollout = self._parts.config, self._parts.config.rollout
-        groups, dull = {t.plan.group for t in found}, flat(found)
+        groups, dull = {t.plan.group for t in found}, flat(found, rollout.truncated)
         for _ in range(rollout.replace_flat):
             missing = rollout.prompts_per_step - len(groups) + len(dull)
             if not missing:
@@ -188,10 +192,10 @@ class SyncCollector:
             lacking = config.batch_size - sum(t.plan.group not in dull for t in one_of_each(found))
             further = range(len(groups), len(groups) + missing)
             found += self._sampled(step, self._planner.plan(step, further, lacking), tell)
-            groups, dull = {t.plan.group for t in found}, flat(found)
+            groups, dull = {t.plan.group for t in found}, flat(found, rollout.truncated)
         rows = [place for place, t in enumerate(found) if t.plan.group not in dull]
         if not rows:
-            tell.log(_nothing_to_learn(found, rollout.replace_flat), "warning")
+            tell.log(_nothing_to_learn(found, rollout.replace_flat, rollout.truncated), "warning")
         metrics = {
             "rollout/replaced_groups": float(len(dull) if rows else 0),
             "perf/reward_wait_s": self._waited_s,

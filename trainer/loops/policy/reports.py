@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from trainer.config.on_policy import Truncated
 from trainer.config.rewards.parts import RewardPart
 from trainer.contracts import Histogram, PartResult, RolloutRecord, RolloutTurn, TokenStretch
 from trainer.curriculum import PassCounts
-from trainer.rollouts import RolloutTask, Trajectory, flat_groups, group_rewards, one_of_each
+from trainer.rollouts import RolloutTask, Trajectory, flat_groups, group_rewards, one_of_each, taught_rewards
 
 from .token_texts import TokenTexts
 from .update import Learned, UpdateReport
@@ -26,9 +27,9 @@ _ROUNDING = 1e-9
 _RATIO_EDGES = tuple(round(0.5 + 0.05 * i, 2) for i in range(21))
 
 
-def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+def rollout_metrics(trajectories: Sequence[Trajectory], truncated: Truncated = "train") -> dict[str, float]:
     """Metrics known before the update; undefined values are left out. Lengths are those of trajectories, rewards those of
-    episodes: an episode of several trajectories has one reward.
+    episodes: an episode of several trajectories has one reward. `truncated` decides about flat groups alone.
     """
     groups, episodes = group_rewards(trajectories), one_of_each(trajectories)
     rewards = [t.reward.total for t in episodes if t.reward.total is not None]
@@ -38,7 +39,7 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "rollout/length": _mean([t.length for t in trajectories]),
         "rollout/truncated_share": _mean([t.stop == "length" for t in trajectories]),
         "rollout/excluded": float(len(episodes) - len(rewards)),
-        "rollout/flat_groups": float(flat_groups(groups)),
+        "rollout/flat_groups": float(flat_groups(taught_rewards(trajectories, truncated))),
         "reward/mean": _mean(rewards),
         "reward/std": _mean([statistics.pstdev(group) for group in groups.values()]),
     }

@@ -198,7 +198,7 @@ class PolicyStage:
         """Report the metrics that are known before the update at once."""
         trajectories, tasks = collected.trajectories, self.parts.tasks
         values = (
-            rollout_metrics(trajectories)
+            rollout_metrics(trajectories, self.parts.config.rollout.truncated)
             | reward_metrics(trajectories, self._asking)
             | verifier_rates(trajectories, tasks)
         )

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from trainer.config import PolicyConfig
 from trainer.config.alarms import title
 from trainer.contracts import AlarmData
+from trainer.loops.policy.collecting import flat
 from trainer.loops.policy.flat_steps import FlatSteps
-from trainer.rollouts import PromptPlan, Reward, Span, Trajectory
+from trainer.loops.policy.reports import rollout_metrics
+from trainer.rollouts import PromptPlan, Reward, Span, Trajectory, taught_rewards
 
 from ..conftest import events_of, small_config
 from .test_collecting import PLAIN, ROLLOUT, set_rewards
@@ -43,11 +46,17 @@ def step(groups: Any) -> list[Trajectory]:
     ]
 
 
+def cut(groups: Any, *places: int) -> list[Trajectory]:
+    """The step, in which the responses of each group at these places were cut at the limit."""
+    return [replace(t, stop="length") if t.plan.index in places else t for t in step(groups)]
+
+
 def looked(steps: list[Any], config: PolicyConfig | None = None, killed_after: int = 0) -> Told:
     config = config or small_config()
     watch, told = FlatSteps(config), Told()
     for number, groups in enumerate(steps, 1):
-        watch.look(number, step(groups), told)  # type: ignore[arg-type]
+        trajectories = groups if isinstance(groups[0], Trajectory) else step(groups)
+        watch.look(number, trajectories, told)  # type: ignore[arg-type]
         if number == killed_after:
             kept = json.loads(json.dumps(watch.state_dict()))
             watch = FlatSteps(config)
@@ -70,6 +79,54 @@ def test_a_row_of_flat_steps_says_why_and_what_helps(flat: Any, subject: str, wo
     assert line.startswith("warning: In steps 6 to 10 all responses to each prompt had the same reward")
     assert words in line
     assert title(alarm.signal, alarm.subject) == f"Nothing to learn: the prompts are {subject}"
+
+
+@pytest.mark.parametrize(
+    ("truncated", "cut_places", "rewards"),
+    [
+        ("train", (0,), [[0, 1, 1, 1], [0, 0, 0, 0], None]),
+        ("mask", (0,), [[0, 1, 1, 1], [0, 0, 0, 0], None]),
+        ("mask", (0, 1, 2, 3), [[], [], None]),
+        ("drop", (0,), [[1, 1, 1], [0, 0, 0], None]),
+        ("drop", (0, 1, 2, 3), [[], [], None]),
+    ],
+)
+def test_rewards_of_cut_responses_count_as_they_do_in_training(truncated: Any, cut_places: Any, rewards: Any) -> None:
+    trajectories = cut([[0.0, 1.0, 1.0, 1.0], [0.0] * 4, [None] * 4], *cut_places)
+    expected = {group: found for group, found in enumerate(rewards) if found is not None}
+    assert taught_rewards(trajectories, truncated) == expected
+    teaches = truncated == "train" or (truncated, cut_places) == ("mask", (0,))
+    assert flat(trajectories, truncated) == ({1, 2} if teaches else {0, 1, 2})
+    assert rollout_metrics(trajectories, truncated)["rollout/flat_groups"] == (1 if teaches else 2)
+
+
+def test_the_groups_that_are_not_flat_are_those_with_an_advantage(make_loop: Callable[..., Any]) -> None:
+    """For every way to treat cut responses, and every place of them in a group of three."""
+    for truncated in ("train", "mask", "drop"):
+        config = small_config(rollout=ROLLOUT | {"truncated": truncated, "group_size": 4}, **PLAIN)
+        loop = make_loop(config).stage
+        for places in ((), (0,), (1,), (0, 1), (1, 2), (0, 1, 2), (0, 1, 2, 3)):
+            trajectories = cut([[0.0, 1.0, 1.0, 1.0], [1.0] * 4, [1.0, 0.0, 0.0, 0.0]], *places)
+            advantages = loop.advantages(trajectories).nan_to_num().reshape(3, 4)
+            trained = {group for group in range(3) if advantages[group].any()}
+            assert trained == {0, 1, 2} - flat(trajectories, truncated), (truncated, places)
+
+
+@pytest.mark.parametrize("truncated", ["drop", "mask"])
+def test_a_row_in_which_only_cut_responses_differ_says_so(truncated: Any) -> None:
+    config = small_config(rollout=ROLLOUT | {"truncated": truncated})
+    places = (1, 3) if truncated == "drop" else (0, 1, 2, 3)
+    steps = [TAUGHT, *[cut([[0.0, 1.0, 0.0, 1.0]] * 2, *places)] * 5]
+    for killed_after in (0, 4):
+        told = looked(steps, config, killed_after)
+        [alarm], [line] = told.alarms, told.lines
+        assert (alarm.subject, alarm.since, alarm.share) == ("answered by responses that are cut", 2, len(places) / 4)
+        assert line.startswith("warning: In steps 2 to 6 too few responses to each prompt were finished")
+        assert f"{len(places) / 4:.0%} of the responses were cut at the limit" in line
+        assert (
+            title(alarm.signal, alarm.subject) == "Nothing to learn: the prompts are answered by responses that are cut"
+        )
+    assert looked(steps).alarms == []  # as they are trained on, they teach
 
 
 def test_a_row_is_told_once_and_another_row_again() -> None:
