@@ -211,6 +211,7 @@ class _Step:
         self._width = max(len(row.places) for row in self._rows)
         self._groups_B = torch.tensor([trajectory.plan.group for trajectory in trajectories])
         self._mask_BT = self.pad([torch.ones(len(row.places)) for row in self._rows])
+        self._group_tokens_B = self._tokens_of_groups()
         self._roll_BT = self.pad([torch.tensor(trajectory.logprobs) for trajectory in trajectories])
         self._old_BT = torch.zeros_like(self._roll_BT)
         self._ref_BT = torch.zeros_like(self._roll_BT)
@@ -333,14 +334,21 @@ class _Step:
             self._ref_BT[b, : len(ref.logp_T)] = ref.logp_T
             kl[b] = _k3(part.logp_T.detach(), ref.logp_T)
 
+    def _tokens_of_groups(self) -> Tensor:
+        """[B]: the tokens of all included responses to the prompt of each response, also of those in other mini-batches."""
+        lengths_B = self._mask_BT.sum(-1).masked_fill(torch.isnan(self._advantages_B), 0.0)
+        numbers, group_B = torch.unique(self._groups_B, return_inverse=True)
+        return torch.zeros(len(numbers)).index_add_(0, group_B, lengths_B)[group_B]
+
     def batch(self, rows: list[int]) -> ObjectiveBatch:
-        """The whole mini-batch, for its totals."""
+        """The whole mini-batch, for its totals; the tokens of groups are those of the step."""
         index = torch.tensor(rows)
         return ObjectiveBatch(
             logp_BT=self._roll_BT[index],
             mask_BT=self._mask_BT[index],
             advantages_B=self._advantages_B[index],
             groups_B=self._groups_B[index],
+            group_tokens_B=self._group_tokens_B[index],
             logp_old_BT=self._old_BT[index],
             logp_roll_BT=self._roll_BT[index],
         )

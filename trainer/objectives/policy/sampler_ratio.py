@@ -25,7 +25,7 @@ def double_sided(batch: ObjectiveBatch, params: DoubleSidedParameters) -> Object
 def kimi(batch: ObjectiveBatch, params: KimiParameters) -> ObjectiveResult:
     """-mean over prompts of (1/N) sum over tokens [ Clip(rho, alpha, beta) A - tau (log rho)^2 ] (Kimi K2.5, 2026).
 
-    rho = pi / pi_roll, A = r - mean r, N the tokens of all responses to the prompt. Clip is a value clip on rho itself,
+    rho = pi / pi_roll, A = r - mean r, N the tokens of all responses to the prompt, also of those in other mini-batches. Clip is a value clip on rho itself,
     bounds included, for either sign of A: outside, only the tau term has a gradient. The paper's pi_old is the
     sampler's policy; if logp_roll was not recorded, logp_old replaces it.
     """

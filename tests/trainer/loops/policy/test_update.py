@@ -93,6 +93,25 @@ def test_on_policy_the_ratio_is_one_and_afterwards_it_is_not(collected: Any) -> 
     assert max(float((ratio - 1).abs().max()) for ratio in again.ratio.values()) > 1e-3
 
 
+def test_kimi_divides_by_the_tokens_of_the_whole_group_although_a_mini_batch_has_part_of_it(collected: Any) -> None:
+    """On policy, where rho = 1, the loss of a mini-batch within one group is -sum_i A_i |y_i| / N."""
+    config = small_config(
+        **WIDE, optim={"lr": 1e-3, "minibatch_size": 2}, objective={"name": "kimi", "tau": 0.0}, scaffold=None
+    )
+    loop, trajectories, advantages_B = collected(config)
+    loop.stage.parts.learner.optimizer.step = lambda: None
+    advantages_B = torch.tensor([1.0, -0.5, 2.0, 0.25] * 3)
+    advantages_B[3] = torch.nan  # excluded: not in N
+    report = Updater(loop.stage.parts.learner, config).run(trajectories, advantages_B)
+    lengths, expected = [t.length for t in trajectories], []
+    for first in range(0, 12, 2):
+        group = range(first - first % 4, first - first % 4 + 4)
+        whole = sum(lengths[b] for b in group if not advantages_B[b].isnan())
+        part = sum(lengths[b] * float(advantages_B[b]) for b in (first, first + 1) if not advantages_B[b].isnan())
+        expected.append(-part / whole)
+    assert report.losses == pytest.approx(expected, abs=1e-5)
+
+
 def test_excluded_responses_take_no_part(collected: Any) -> None:
     loop, trajectories, advantages_B = collected(small_config())
     advantages_B[1] = torch.nan
