@@ -62,7 +62,8 @@ class Item:
     """One response that gets a reward, or one attempt in several turns.
 
     `place` (phase, step, group, index) is unique within the run, and the same when the run is resumed. `response` is the policy's last
-    turn, `tokens` the number of its tokens, `longest` the length at which responses are cut. `rubric` may hold fewer criteria than that of
+    turn, `tokens` the number of its tokens, `longest` the length at which responses are cut, `cut` whether this one was: a response that ends by
+    itself exactly there is whole. `rubric` may hold fewer criteria than that of
     the example. `baseline` is the policy's most likely answer, if a part compares with it; `facts` come from an environment.
     """
 
@@ -73,6 +74,7 @@ class Item:
     tokens: int
     longest: int
     baseline: str | None = None
+    cut: bool = False
     facts: Mapping[str, JSON] = field(default_factory=dict)
 
 

@@ -67,7 +67,7 @@ class Writing:
 def writing_of(item: Item, form: RubricForm) -> Writing:
     """The response as a rubric in this form. Raises ValueError for an item that belongs to no pair."""
     read = read_rubric(item.response, form)
-    if item.tokens >= item.longest and form not in _CLOSED:
+    if item.cut and form not in _CLOSED:
         read = WrittenRubric(
             read.items, (*read.problems, "it was cut, so its last item may be half of one"), read.notes
         )

@@ -184,7 +184,7 @@ def item_of(place: str, episode: Episode, longest: int, baseline: str | None = N
     """An attempt in the form that rewards read."""
     task = episode.task
     facts = {**task.facts, **episode.facts}
-    return Item(place, task.example, task.rubric, episode.text, episode.length, longest, baseline, facts)
+    return Item(place, task.example, task.rubric, episode.text, episode.length, longest, baseline, episode.cut, facts)
 
 
 def greedy_samples(

@@ -48,6 +48,11 @@ class Episode:
         """The number of tokens that the policy wrote."""
         return sum(trajectory.length for trajectory in self.trajectories)
 
+    @property
+    def cut(self) -> bool:
+        """Whether the last text of the policy was cut at the limit."""
+        return self.trajectories[-1].stop == "length"
+
     def worth(self, reward: Reward) -> "Episode":
         """The episode with this reward, which each of its trajectories gets."""
         return replace(self, trajectories=tuple(replace(each, reward=reward) for each in self.trajectories))

@@ -92,6 +92,6 @@ class JudgingByRubric:
 def criteria_of(prompt: WriterQuestion, text: str, cut: bool, config: AlternatingConfig) -> tuple[Criterion, ...]:
     """The criteria of a written rubric; none if it cannot be read, or if none of them earns points."""
     longest = config.writer.max_new_tokens
-    item = Item("", prompt.example, None, text, longest if cut else 0, longest, facts=prompt.facts)
+    item = Item("", prompt.example, None, text, 0, longest, cut=cut, facts=prompt.facts)
     writing = writing_of(item, config.data.form)
     return () if writing.fault else writing.criteria

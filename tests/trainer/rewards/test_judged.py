@@ -100,10 +100,17 @@ def test_a_judge_that_likes_the_first_place_gives_a_half() -> None:
     assert found.total == 0.5 and found.parts["judge"].why == "won shown first, lost shown second"
 
 
+def test_an_empty_answer_of_the_model_is_an_answer_to_compare_with() -> None:
+    pairwise = part(protocol="pairwise", against="greedy")
+    (found,), server = score([pairwise], [item("a long answer", baseline="")], serve=longer, kind="pairwise")
+    assert (found.total, server.requests) == (1.0, 2)
+
+
 def test_nothing_to_compare_with_is_missing() -> None:
     pairwise = part(protocol="pairwise", against="reference")
-    found, server = score([pairwise], [item(), item("b", 1, reference="r")], serve=longer, kind="pairwise")
-    assert [each.excluded for each in found] == ["judge: the example has no reference", ""]
+    items = [item(), item("b", 1, reference="r"), item("c", 2, reference="")]
+    found, server = score([pairwise], items, serve=longer, kind="pairwise")
+    assert [each.excluded for each in found] == [lacking := "judge: the example has no reference", "", lacking]
     assert server.requests == 2
 
 

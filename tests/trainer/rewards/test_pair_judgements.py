@@ -23,7 +23,7 @@ PROMPT = (Message(role="user", content="How long do eggs boil?"),)
 HUMAN = ["Names the minutes.", "Says when to start counting."]
 
 
-def item(response: str, reasons: list[str] | None = None, label: int = -1, tokens: int = 10) -> Item:
+def item(response: str, reasons: list[str] | None = None, label: int = -1) -> Item:
     facts = {
         "label": label,
         "reasons": HUMAN if reasons is None else reasons,
@@ -31,7 +31,7 @@ def item(response: str, reasons: list[str] | None = None, label: int = -1, token
         "prompt": [{"role": "user", "content": "How long do eggs boil?"}],
         "answers": ["Nine minutes.", "Quite long."],
     }
-    return Item("train/1/0/0", Example(key="row", prompt=PROMPT), None, response, tokens, 60, facts=facts)
+    return Item("train/1/0/0", Example(key="row", prompt=PROMPT), None, response, 10, 60, facts=facts)
 
 
 def composed(config: dict[str, Any], *items: Item) -> list[Composed]:

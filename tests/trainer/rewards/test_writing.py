@@ -37,10 +37,10 @@ def pair(**changed: Any) -> ComparedPair:
     return ComparedPair(**{"example": "row", "conversation": QUESTION, "human": HUMAN} | sides | changed)
 
 
-def item(text: Any, index: int = 0, tokens: int = 5, **changed: Any) -> Item:
+def item(text: Any, index: int = 0, cut: bool = False, **changed: Any) -> Item:
     asked = Example(key="row#0", prompt=(Message(role="user", content="Write a rubric."),))
     said = text if isinstance(text, str) else json.dumps(text)
-    return Item(f"train/1/0/{index}", asked, None, said, tokens, 60, facts=pair(**changed).facts)
+    return Item(f"train/1/0/{index}", asked, None, said, 60, 60, cut=cut, facts=pair(**changed).facts)
 
 
 def part(name: str, composed: Composed) -> Any:
@@ -177,10 +177,10 @@ def test_the_form_says_what_is_wrong_and_what_could_be_read() -> None:
 
 def test_a_list_that_was_cut_has_not_its_form_and_json_says_by_itself_whether_it_is_whole() -> None:
     listed = "1. The response names the source. [Hard Rule]"
-    whole, cut = item(listed), item(listed, 1, tokens=60)
+    whole, cut = item(listed), item(listed, 1, cut=True)  # both are as long as the limit, and one has ended by itself
     found, _ = score([RubricFormPart(form="rubric_arm")], [whole, cut])
     assert [part("format", each).value for each in found] == [0.0, -1.0]
-    (json_found,), _ = score([RubricFormPart()], [item(GOOD, tokens=60)])
+    (json_found,), _ = score([RubricFormPart()], [item(GOOD, cut=True)])
     assert part("format", json_found).value == 0.0
 
 

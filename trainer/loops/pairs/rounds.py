@@ -171,7 +171,9 @@ class Rounds:
 
     def _item(self, place: str, answer: Trajectory, other: str) -> Item:
         task, longest = self._parts.tasks[answer.plan.example_key], self._config.rollout.max_new_tokens
-        return Item(place, task.example, task.rubric, answer.text, answer.length, longest, other)
+        return Item(
+            place, task.example, task.rubric, answer.text, answer.length, longest, other, answer.stop == "length"
+        )
 
     def _against_untrained(
         self, scorer: RewardScorer, trajectories: Sequence[Trajectory], step: int, watch: ScoringWatch
@@ -182,11 +184,8 @@ class Rounds:
         items = [
             self._item(f"eval/{step}/{t.plan.group}/0", t, other) for t, other in both if other not in (None, t.text)
         ]
-        said = iter(scorer.score([item for item in items if item.baseline], watch))
-        return [
-            None if other is None else 0.5 if other == t.text else won(next(said).parts[0]) if other else None
-            for t, other in both
-        ]
+        said = iter(scorer.score(items, watch))
+        return [None if other is None else 0.5 if other == t.text else won(next(said).parts[0]) for t, other in both]
 
     def _shown(self, trajectories: Sequence[Trajectory], scores: Sequence[float | None]) -> list[RolloutRecord]:
         records = rollout_records(trajectories, self._parts.token_texts, "eval")

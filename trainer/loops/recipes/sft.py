@@ -172,7 +172,15 @@ class SftStage:
             tell.watch("answering", "evaluation"),
         )
         items = [
-            Item(f"eval/{number}/{n}", w.example, w.example.rubric, a.text, len(a.tokens), asked.max_new_tokens)
+            Item(
+                f"eval/{number}/{n}",
+                w.example,
+                w.example.rubric,
+                a.text,
+                len(a.tokens),
+                asked.max_new_tokens,
+                cut=a.finish_reason == "length",
+            )
             for n, (w, a) in enumerate(zip(wanted, answers, strict=True))
         ]
         rewards = scorer.score(items, ScoringWatch(tell, len(items)))

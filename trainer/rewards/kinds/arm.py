@@ -45,7 +45,7 @@ def _form(found: RubricJudgement) -> Part:
 
 
 def _read(part: RubricVerdictPart | RubricJudgementFormPart, item: Item) -> RubricJudgement:
-    return read(item.response, int(item.facts["criteria"]), part.form, cut=item.tokens >= item.longest)
+    return read(item.response, int(item.facts["criteria"]), part.form, cut=item.cut)
 
 
 def _choice(part: FrozenChoicePart, item: Item) -> Part:

@@ -116,4 +116,4 @@ def _prompt(item: Item) -> tuple[Message, ...]:
 
 
 def _read(part: OutcomePart | RationalePart | FlawsPart | WellFormedPart, item: Item) -> PairJudgement:
-    return read_pair_judgement(item.response, part.form, cut=item.tokens >= item.longest)
+    return read_pair_judgement(item.response, part.form, cut=item.cut)

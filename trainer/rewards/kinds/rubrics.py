@@ -182,8 +182,9 @@ _LACKING = {
 
 
 async def _pairwise(part: JudgePart, items: Sequence[Item], judge: RewardJudge) -> list[Part]:
-    others = [item.example.reference if part.against == "reference" else item.baseline for item in items]
-    places = [place for place, other in enumerate(others) if other]
+    # an empty reference is a field that nobody filled in; an empty answer of a model is an answer
+    others = [item.example.reference or None if part.against == "reference" else item.baseline for item in items]
+    places = [place for place, other in enumerate(others) if other is not None]
     inputs = [
         replace(_input(items[place]), responses={_ID: items[place].response, _OTHER: str(others[place])})
         for place in places
