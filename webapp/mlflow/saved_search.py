@@ -7,12 +7,11 @@ from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.expressions import Combinable
-from django.db.models.fields.json import KeyTextTransform
 
 from webapp.tracking.models import SavedMetric, SavedModel
 
 from .model_schemas import ModelDataset, ModelOrder, SearchSaved
-from .searching import MODEL_TIMES, conditions, narrowed, narrowed_model, ordered, wrong
+from .searching import MODEL_TIMES, conditions, narrowed, narrowed_model, ordered, text_at, wrong
 
 COLUMNS = {"name": "name", "model_id": "key", "source_run_id": "row__key", "model_type": "kind", **MODEL_TIMES}
 ANY = Q()
@@ -48,7 +47,7 @@ def _operand(kind: str, name: str, on: Q = ANY) -> Combinable:
     if kind == "metrics":
         return Subquery(_values(name).filter(on).order_by("-time", "-step", "pk").values("value")[:1])
     if kind in ("tags", "params"):
-        return KeyTextTransform(name, kind)
+        return text_at(name, kind)
     wrong(f"models have no {kind} {name!r}; known are metrics, params, tags and {', '.join(COLUMNS)}")
 
 

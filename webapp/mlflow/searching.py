@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
-from django.db.models import F, Model, Q, QuerySet, TextField, Value
+from django.db.models import F, Func, Model, Q, QuerySet, TextField, Value
 from django.db.models.expressions import Combinable, OrderBy
-from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce
 
 from webapp.experiments.metrics import points
@@ -125,11 +124,12 @@ class _TokenReader:
             return re.sub(r"\\(.)", r"\1", text[1:-1])
         if kind == "number":
             return float(text)
-        if text == "(":
-            return self._several()
         wrong(f"{text!r} stands where a value should; put texts into quotes")
 
-    def _several(self) -> tuple[Any, ...]:
+    def listed(self) -> tuple[Any, ...] | None:
+        """The next list; None if no list comes. A list holds no other list."""
+        if not self.word("("):
+            return None
         found = [self.value()]
         while not self.word(")"):
             if not self.word(","):
@@ -147,17 +147,14 @@ def _condition(reader: _TokenReader) -> Condition:
     words: tuple[str, ...]
     for words in (("NOT", "IN"), ("IN",), ("LIKE",), ("ILIKE",)):
         if reader.word(*words):
-            value = reader.value()
-            if ("IN" in words) != isinstance(value, tuple):
-                wrong(f"{' '.join(words)} takes {'a list' if 'IN' in words else 'a text'}")
+            value = reader.listed() if "IN" in words else reader.value()
+            if value is None:
+                wrong(f"{' '.join(words)} takes a list")
             return Condition(kind, name, " ".join(words).lower(), value)
     sign = reader.take()[1]
     if sign not in (*SIGNS, "!="):
         wrong(f"{sign!r} compares nothing")
-    value = reader.value()
-    if isinstance(value, tuple):
-        wrong("a list needs IN")
-    return Condition(kind, name, sign, value)
+    return Condition(kind, name, sign, reader.value())
 
 
 def _identifier(reader: _TokenReader) -> tuple[str, str]:
@@ -181,18 +178,24 @@ def conditions(text: str) -> list[Condition]:
     return found
 
 
+def text_at(name: str, column: str) -> Func:
+    """The value of a key of a JSON object as text. Django's own transform would read a name of digits as a place in a list."""
+    key = Cast(Value(name), TextField())
+    return Func(F(column), key, template="(%(expressions)s)", arg_joiner=" ->> ", output_field=TextField())
+
+
 def _operand(kind: str, name: str) -> Combinable:
     """The value that a condition or an order of runs is about."""
     if kind == "metrics":
         return points.LastValue("run_id", name)
     if kind == "params":
-        return KeyTextTransform(name, "run__config")
+        return text_at(name, "run__config")
     if kind == "tags" and name != RUN_NAME:
-        return KeyTextTransform(name, "tags")
+        return text_at(name, "tags")
     if kind == "tags" or name in ("run_name", "Run name"):
-        return Coalesce(KeyTextTransform(RUN_NAME, "tags"), Cast(F("run__name"), TextField()), output_field=TextField())
+        return Coalesce(text_at(RUN_NAME, "tags"), Cast(F("run__name"), TextField()), output_field=TextField())
     if name == "user_id":
-        return Coalesce(KeyTextTransform("mlflow.user", "tags"), Value(""), output_field=TextField())
+        return Coalesce(text_at("mlflow.user", "tags"), Value(""), output_field=TextField())
     if name in TIMES:
         return F(TIMES[name])
     if name in TEXTS:
@@ -202,7 +205,7 @@ def _operand(kind: str, name: str) -> Combinable:
 
 def _experiment_operand(kind: str, name: str) -> Combinable:
     if kind == "tags":
-        return KeyTextTransform(name, "logged__tags")
+        return text_at(name, "logged__tags")
     if kind == "attributes" and name in EXPERIMENT_TIMES:
         return F("created_at")
     if kind == "attributes" and name in ("name", "experiment_id"):
@@ -216,7 +219,10 @@ def _value(condition: Condition) -> Any:
     if condition.kind == "metrics":
         return _of(condition, float)
     if condition.kind == "attributes" and name == "version_number":
-        return _of(condition, float)
+        number = _of(condition, float)
+        if abs(number) >= 2**31 or not number.is_integer():
+            wrong("a version number is a whole number of at most nine digits")
+        return int(number)
     if condition.kind == "attributes" and (name in TIMES or name in EXPERIMENT_TIMES or name in MODEL_TIMES):
         number = _of(condition, float)
         if not 0 <= number < 2.5e14:
@@ -286,7 +292,7 @@ def models(rows: "QuerySet[Row]", text: str, orders: list[str], columns: Mapping
         if kind == "attributes" and name in columns:
             return F(columns[name])
         if kind == "tags":
-            return KeyTextTransform(name, kind)
+            return text_at(name, kind)
         wrong(f"models have no {kind} {name!r}; known are tags and {', '.join(columns)}")
 
     for place, condition in enumerate(conditions(text)):
@@ -329,13 +335,13 @@ def token(offset: int) -> str:
     return urlsafe_b64encode(json.dumps({"offset": offset}).encode()).decode()
 
 
-def offset(page_token: str) -> int:
-    """The offset that a page token stands for. Raises Refused."""
+def offset(page_token: str, most: int = 10**9) -> int:
+    """The offset, below `most`, that a page token stands for. Raises Refused."""
     if not page_token:
         return 0
     try:
         found = json.loads(urlsafe_b64decode(page_token.encode()))["offset"]
-        if type(found) is not int or not 0 <= found < 10**9:
+        if type(found) is not int or not 0 <= found < most:
             raise ValueError
     except (ValueError, KeyError, TypeError, RecursionError):
         raise MlflowError("page_token: take it from the page before.") from None

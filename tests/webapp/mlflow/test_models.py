@@ -222,6 +222,8 @@ def test_a_registered_model_has_versions_aliases_and_stages(rest_client):
         )
         == 1
     )
+    for wrong in ("version_number < 1e999", "version_number = 1.5"):
+        assert rest_client.get("model-versions/search", filter=wrong).status_code == 400
     above = rest_client.get("model-versions/search", filter="version_number > 2").json()["model_versions"]
     assert [each["version"] for each in above] == ["3"]
     rest_client.ask("delete", "model-versions/delete", {"name": "summaries", "version": "2"})

@@ -279,6 +279,35 @@ def test_a_run_that_was_deleted_a_month_ago_is_erased(rest_client):
     assert list(LoggedRun.objects.values_list("key", flat=True)) == [fresh]
 
 
+def test_names_that_are_numbers_are_found(rest_client):
+    run = rest_client.run(tags=[{"key": "7", "value": "t"}])
+    rest_client.post("runs/log-parameter", run_id=run, key="0", value="x")
+    for text in ("params.0 = 'x'", "params.`0` = 'x'", "tags.7 = 't'", "params.99999999999999999999 IS NULL"):
+        answer = rest_client.post("runs/search", experiment_ids=["0"], filter=text)
+        assert [each["info"]["run_id"] for each in answer.json().get("runs", [])] == [run], (text, answer.content)
+    answer = rest_client.post("runs/search", experiment_ids=["0"], order_by=["params.99999999999999999999 DESC"])
+    assert answer.status_code == 200, answer.content
+
+
+@pytest.mark.parametrize("text", ["attributes.run_id IN " + "(" * 4_000, "params.a = ('x')", "params.a IN 'x'"])
+def test_a_filter_with_a_list_in_the_wrong_place_is_refused(rest_client, text):
+    assert error(rest_client.post("runs/search", experiment_ids=["0"], filter=text))[0] == 400
+
+
+def test_the_history_of_a_metric_is_read_past_any_step(rest_client):
+    run, steps = rest_client.run(), [1, 10**9, 10**9 + 5, 2**31 - 1]
+    points = [{"key": "m", "value": step / 2, "timestamp": 1_700_000_000_000, "step": step} for step in steps]
+    assert rest_client.post("runs/log-batch", run_id=run, metrics=points).status_code == 200
+    read, token = [], ""
+    while token is not None:
+        page = rest_client.get(
+            "metrics/get-history", run_id=run, metric_key="m", max_results=1, page_token=token
+        ).json()
+        read += [point["step"] for point in page["metrics"]]
+        token = page.get("next_page_token")
+    assert read == steps
+
+
 def test_files_are_sent_listed_and_fetched(rest_client, settings, tmp_path):
     settings.VAR = tmp_path
     key = rest_client.run()
