@@ -135,10 +135,12 @@ def _answered(membership: Any, version: Any, name: str, answers: int) -> Any:
     return project
 
 
-def drained(read: Callable[..., tuple[str, int | None]], project: Any, people: Any) -> None:
-    after: int | None = 0
-    while after is not None:
-        _, after = read(project, people, after, False)
+def drained(read: Callable[..., str], project: Any, people: Any) -> None:
+    from webapp.annotation.publishing import answers as written
+
+    ids = written.ids(project, False)
+    for start in range(0, len(ids), written.AT_A_TIME):
+        read(project, people, ids[start : start + written.AT_A_TIME], False)
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:

@@ -5,12 +5,13 @@ import io
 import json
 
 import pytest
-from asgiref.sync import async_to_sync
+from asgiref.sync import async_to_sync, sync_to_async
 
 from tests.team import ApiClient, browser
 from trainer.contracts import jsonlines
 from webapp.annotation.agreement import refresh
 from webapp.annotation.models import Answer, Resolution
+from webapp.annotation.publishing import answers as queries
 from webapp.annotation.publishing import services as publish
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import queries as datasets
@@ -91,6 +92,27 @@ def test_superseded_revisions_come_only_when_asked_for(pairs, team):
     assert len(jsonlines.lines(text(api.get(f"/projects/{pairs.pk}/answers/export")))) == 6
     rows = jsonlines.rows(text(api.get(f"/projects/{pairs.pk}/answers/export", revisions=True)))
     assert sorted(row["state"] for row in rows) == ["standing"] * 6 + ["superseded"]
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv"])
+def test_an_answer_that_changes_while_the_file_is_sent_is_in_it_once(pairs, team, monkeypatch, format):
+    monkeypatch.setattr(queries, "AT_A_TIME", 2)
+    response = ApiClient(team.reviewer).get(f"/projects/{pairs.pk}/answers/export", format=format)
+
+    async def read() -> str:
+        found = b""
+        async for part in response.streaming_content:
+            if not found:  # the first part is sent; then somebody changes the first and the last answer
+                for place in (0, 2):
+                    await sync_to_async(answer)(tasks[place], team.annotator, preference(3))
+            found += part
+        return found.decode()
+
+    tasks = list(pairs.tasks.order_by("rank"))
+    sent = async_to_sync(read)()
+    rows = jsonlines.rows(sent) if format == "jsonl" else list(csv.DictReader(io.StringIO(sent)))
+    assert len(rows) == len({(row["task"], row["rater"]) for row in rows}) == 6
+    assert {str(row["state"]) for row in rows} == {"standing"}
 
 
 def test_answers_are_paged_to_the_end(pairs, team):
