@@ -220,9 +220,11 @@ class Annotation(Group):
         """
         return self._json(dict[str, Any], "PUT", f"/tasks/{task_id}/resolution", body=body)
 
-    def undo(self, task_id: int) -> dict[str, Any]:
-        """Undo the last decision."""
-        return self._json(dict[str, Any], "DELETE", f"/tasks/{task_id}/resolution")
+    def undo(self, task_id: int, *, at: str | None = None) -> dict[str, Any]:
+        """Undo the last decision. With `at`, only the decision with this `resolution.at`: 409 if another one
+        holds now.
+        """
+        return self._json(dict[str, Any], "DELETE", f"/tasks/{task_id}/resolution", query={"at": at})
 
     def regroup(self, task_id: int, body: GroupsIn) -> dict[str, Any]:
         """Say which items say the same."""

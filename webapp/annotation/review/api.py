@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from django.http import Http404, HttpRequest
 from ninja import Path as InPath
 from ninja import Query, Router, Schema, Status
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from webapp.accounts.access import require
 from webapp.core.requests.openapi import StrictIn
@@ -277,10 +277,11 @@ def decide(request: HttpRequest, task_id: Id, payload: DecideIn) -> dict[str, An
 
 
 @router.delete("/tasks/{int:task_id}/resolution", response=Opened, summary="Undo the last decision")
-def undo(request: HttpRequest, task_id: Id) -> dict[str, Any]:
+def undo(request: HttpRequest, task_id: Id, at: AwareDatetime | None = None) -> dict[str, Any]:
+    """With `at`, only the decision with this `resolution.at`: 409 if another one holds now."""
     membership = require(request)
     task = access.task_read(membership, task_id)
-    services.undo(membership, task)
+    services.undo(membership, task, at)
     return _shown(task)
 
 

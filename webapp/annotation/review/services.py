@@ -5,6 +5,7 @@ answers that are outdated.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -147,19 +148,24 @@ def _decide(
     return found
 
 
-def undo(membership: Membership, task: Task) -> Resolution | None:
+def undo(membership: Membership, task: Task, at: datetime | None = None) -> Resolution | None:
     """Takes the last decision about a task back: the previous resolution holds again, or the one that follows from the answers, or
-    none. Without a decision it does nothing."""
-    if found := _taken_back(membership, task):
+    none. Without a decision it does nothing. `at`: the time of the decision that the person saw; raises Conflict if another one holds now, so
+    that two clicks, or two people, do not also take back an earlier decision."""
+    if found := _taken_back(membership, task, at):
         return found
     review_tasks(task.project, [task.pk])  # after the commit, because it may lock people, who come before tasks
     return Resolution.objects.filter(task=task).first()
 
 
 @transaction.atomic
-def _taken_back(membership: Membership, task: Task) -> Resolution | None:
+def _taken_back(membership: Membership, task: Task, at: datetime | None) -> Resolution | None:
     task = _locked(task)
     found = Resolution.objects.filter(Resolution.BY_A_PERSON, task=task).first()
+    if at is not None and (found is None or found.decided_at != at):
+        raise Conflict(
+            "This decision does not hold any more: it was undone, or replaced by another one.", "decided_since"
+        )
     if found is None:
         return Resolution.objects.filter(task=task).first()
     before = found.trace[0].get("replaced") if found.trace else None

@@ -1,6 +1,7 @@
 """Consolidation: tasks that are resolved automatically, the decisions of a reviewer, and who may decide."""
 
 import json
+from urllib.parse import urlencode
 
 import pytest
 
@@ -145,6 +146,20 @@ def test_undo_brings_back_what_was_replaced(pairs, team):
     back = api.delete(f"/tasks/{task.pk}/resolution").json()
     assert back["resolution"]["source"] == "unanimous" and back["resolution"]["content"]["strength"] == 2
     assert api.delete(f"/tasks/{task.pk}/resolution").json()["resolution"]["source"] == "unanimous"
+
+
+def test_undo_takes_back_only_the_decision_that_was_shown(pairs, team):
+    """Two clicks, or two reviewers, undo one decision together, and not the one before it too."""
+    api, task = ApiClient(team.reviewer), tasks(pairs)[0]
+    for value in ("-1", "3"):
+        shown = api.get(f"/tasks/{task.pk}/review").json()
+        decide(api, task, shown, {"strength": {"action": "set", "value": value}}, drop=True)
+    at = api.get(f"/tasks/{task.pk}/review").json()["resolution"]["at"]
+    undo = f"/tasks/{task.pk}/resolution?{urlencode({'at': at})}"
+    assert api.delete(undo).json()["resolution"]["content"]["strength"] == -1
+    again = api.delete(undo)
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "decided_since")
+    assert Resolution.objects.get(task=task).content["strength"] == -1
 
 
 def test_single_answers_come_last_in_the_list_of_all_on_whichever_page(pairs, team):

@@ -147,7 +147,7 @@ function finishEdit(row, value) {
 
 function undoStep() {
   const last = history.pop();
-  if (!last) return inTurn(withdraw);
+  if (!last) return undoDecision();
   [decisions, focus] = last;
   editing = null;
   drawAll();
@@ -277,9 +277,16 @@ function moreToDecide() {
   shown.textContent = (Number(shown.textContent.replaceAll(",", "")) + 1).toLocaleString("en");
 }
 
+/** Undoes the decision that is shown now. A second press before the answer has come is about the same one, and does nothing. */
+function undoDecision() {
+  const at = data.resolution?.at;
+  inTurn(() => (at === data.resolution?.at ? withdraw() : undefined));
+}
+
 function withdraw() {
   if (!data.resolution?.can_undo) return say("There is nothing to undo.");
-  call(`/api/v1/tasks/${data.task}/resolution`, "DELETE", undefined, (task) => {
+  const shown = `?at=${encodeURIComponent(data.resolution.at)}`;
+  call(`/api/v1/tasks/${data.task}/resolution${shown}`, "DELETE", undefined, (task) => {
     draft.forget(data);
     begin(task);
     if (!task.resolution && ids().length > 1) moreToDecide(); // single answers are not among the tasks to decide
@@ -384,7 +391,7 @@ document.addEventListener("keydown", (event) => {
 part("save").addEventListener("click", () => inTurn(save));
 part("rest").addEventListener("click", rest);
 part("unresolved").addEventListener("click", () => inTurn(leave));
-part("undo").addEventListener("click", () => inTurn(withdraw));
+part("undo").addEventListener("click", undoDecision);
 root.addEventListener("click", (event) => {
   const button = event.target.closest("[data-remark]");
   if (button) remark(button.dataset.remark);
