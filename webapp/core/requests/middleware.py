@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from secrets import token_hex
 
+from django.db import DataError
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseNotAllowed
 
 from trainer import tracing
@@ -14,6 +15,8 @@ from ..monitoring.logs import current_person
 from ..monitoring.telemetry import METHODS
 from ..problems import UNNAMED, error_body
 
+NUL_REFUSED = ("NUL (0x00)", "\\u0000")
+"""The words of the driver and of the database about a NUL in a text and in JSON."""
 UNTRACED = ("/static/", "/healthz", "/readyz", "/metrics")
 
 
@@ -74,9 +77,21 @@ class UsableMiddleware:
             return HttpResponseNotAllowed(sorted(METHODS))
         # Postgres text cannot hold a NUL; caught here, it never reaches a query
         if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
-            said = f"The address holds a NUL character. (Request {request.id})"  # type: ignore[attr-defined]
-            return HttpResponseBadRequest(said, content_type="text/plain; charset=utf-8")
+            return _refused(request, "The address holds a NUL character.")
         return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """A field with a NUL reaches the database only if no check of the field has refused it; nothing of it is stored."""
+        if isinstance(exception, DataError) and any(sign in str(exception) for sign in NUL_REFUSED):
+            return _refused(
+                request, "A field holds a NUL character, which cannot be stored. Remove it, and send it again."
+            )
+        return None
+
+
+def _refused(request: HttpRequest, why: str) -> HttpResponse:
+    said = f"{why} (Request {request.id})"  # type: ignore[attr-defined]
+    return HttpResponseBadRequest(said, content_type="text/plain; charset=utf-8")
 
 
 class ApiErrorsMiddleware:

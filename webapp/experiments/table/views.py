@@ -182,7 +182,10 @@ def count(request: HttpRequest) -> HttpResponseBase:
 def csv(request: HttpRequest) -> HttpResponseBase:
     """The shown columns of all runs that the query finds, or only of those with the `ids` in the body."""
     membership = require(request)
-    asked = request.POST if request.method == "POST" else request.GET
+    sent = request.POST if request.method == "POST" else request.GET
+    asked = {
+        name: value.replace("\0", "") for name, value in sent.dict().items()
+    }  # the file begins before the database is asked
     layout = Layout(_typed(asked.get("q", "")), asked.get("sort") or queries.NEWEST, split(asked.get("columns", "")))
     ids = [number for part in asked.get("ids", "").split(",") if (number := whole_number(part)) is not None]
     try:
