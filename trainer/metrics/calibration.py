@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .estimate import Estimate, Floats, bootstrap_mean, bootstrap_sums, numbers, proportion
+from .estimate import Estimate, Floats, bootstrap_ratio, bootstrap_sums, numbers, proportion
 
 BINS = 10
 
@@ -34,11 +34,17 @@ class Calibration:
         return {"error": self.error.json(), "brier": self.brier.json(), "bins": bins}
 
 
-def calibration(stated_C: Sequence[float | None], happened_C: Sequence[bool | None], bins: int = BINS) -> Calibration:
+def calibration(
+    stated_C: Sequence[float | None],
+    happened_C: Sequence[bool | None],
+    bins: int = BINS,
+    clusters_C: Sequence[object] | None = None,
+) -> Calibration:
     """ECE = sum_b n_b / n |share that happened - mean stated| over bins of equal width (Naeini et al., 2015; Guo et
     al., 2017) and the Brier score (1950).
 
-    Cases that lack one of the two are counted in `missing`. Raises ValueError for a probability outside [0, 1].
+    Cases that lack one of the two are counted in `missing`. `clusters_C`: cases drawn together for the intervals of both
+    measures, such as the pairs of one prompt; those of the bins stay Wilson's over cases. Raises ValueError for a probability outside [0, 1].
     """
     if len(stated_C) != len(happened_C):
         raise ValueError(f"{len(stated_C)} probabilities but {len(happened_C)} outcomes")
@@ -52,9 +58,13 @@ def calibration(stated_C: Sequence[float | None], happened_C: Sequence[bool | No
     inside_CB = (place_C[:, None] == np.arange(bins)).astype(np.float64)
     columns_CF = np.column_stack([inside_CB, inside_CB * p_C[:, None], inside_CB * y_C[:, None]])
     empty = "no case has a probability and an outcome"
+    clusters = None if clusters_C is None else [clusters_C[at] for at in np.flatnonzero(known_C)]
+    error_C = (p_C - y_C) ** 2
     return Calibration(
-        error=bootstrap_sums(columns_CF, lambda sums_DF: _ece(sums_DF, bins), missing=missing, empty=empty),
-        brier=bootstrap_mean((p_C - y_C) ** 2, missing, empty),
+        error=bootstrap_sums(
+            columns_CF, lambda sums_DF: _ece(sums_DF, bins), clusters=clusters, missing=missing, empty=empty
+        ),
+        brier=bootstrap_ratio(error_C, np.ones(len(error_C)), clusters=clusters, missing=missing, empty=empty),
         bins=_bins(columns_CF.sum(0).reshape(3, bins), bins),
     )
 

@@ -111,6 +111,18 @@ def bootstrap_ratio(
     )
 
 
+def share_over_clusters(
+    right_C: Sequence[bool], clusters: Sequence[object] | None, missing: int = 0, empty: str = "no cases"
+) -> Estimate:
+    """The share of cases that are right. Cases of one cluster are drawn together; if no two are, the interval is Wilson's.
+
+    With a single cluster of several cases there is no interval.
+    """
+    if clusters is None or len(set(clusters)) == len(right_C):
+        return proportion(sum(right_C), len(right_C), missing, empty)
+    return bootstrap_ratio(right_C, np.ones(len(right_C)), clusters=clusters, missing=missing, empty=empty, share=True)
+
+
 def bootstrap_sums(
     columns_CF: Floats,
     statistic: Callable[[Floats], Floats],

@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .estimate import (
+    MAX_NUMBERS,
+    SINGLE_GROUP,
     Estimate,
     bootstrap_estimate,
     bootstrap_mean,
     bootstrap_ratio,
     numbers,
-    proportion,
     resamples,
+    share_over_clusters,
     undefined_estimate,
 )
 
@@ -273,28 +275,38 @@ def diversity(responses_PN: Sequence[Sequence[str]]) -> Estimate:
     return _over_prompts(values, "no prompt has two responses")
 
 
-def median_novelty(found: Novelty, missing: int = 0) -> Estimate:
-    """The median of rho with its bootstrap interval; `missing`: responses without a token."""
-    ratios = np.sort(np.array(found.ratios))
-    if not len(ratios):
+def median_novelty(found: Novelty, prompts: Sequence[object], missing: int = 0) -> Estimate:
+    """The median of rho, resampled by prompt. `prompts`: of each ratio; `missing`: responses without a token."""
+    n = len(found.ratios)
+    if not n:
         return undefined_estimate("no response has a token", missing=missing)
-    draws = np.concatenate([_weighted_median(ratios, weights) for weights in resamples(len(ratios))])
-    return bootstrap_estimate(found.median, len(ratios), draws, missing)
+    order = np.argsort(found.ratios, kind="stable")
+    numbered: dict[object, int] = {}
+    prompt_N = np.array([numbered.setdefault(prompts[at], len(numbered)) for at in order])
+    if n > 1 and len(numbered) == 1:
+        return Estimate(found.median, n, missing=missing, interval=SINGLE_GROUP)
+    ratios_N, together = np.asarray(found.ratios)[order], max(1, MAX_NUMBERS // n)
+    draws = [
+        _weighted_median(ratios_N, weights_DC[first : first + together, prompt_N])
+        for weights_DC in resamples(len(numbered))
+        for first in range(0, len(weights_DC), together)
+    ]
+    return bootstrap_estimate(found.median, n, np.concatenate(draws), missing)
 
 
 def _weighted_median(sorted_N: Floats, counts_DN: Floats) -> Floats:
     """(D,): the median of each resample of ascending values, the mean of the middle two for an even number."""
     reached_DN = np.cumsum(counts_DN, axis=1)
-    n = round(float(reached_DN[0, -1]))
-    low = sorted_N[(reached_DN > (n - 1) // 2).argmax(1)]
-    high = sorted_N[(reached_DN > n // 2).argmax(1)]
+    n_D1 = reached_DN[:, -1:]  # they differ if prompts, drawn whole, have different numbers of responses
+    low = sorted_N[(reached_DN > (n_D1 - 1) // 2).argmax(1)]
+    high = sorted_N[(reached_DN > n_D1 // 2).argmax(1)]
     median: Floats = (low + high) / 2
     return median
 
 
-def novel_shares(found: Novelty) -> dict[float, Estimate]:
-    """Share of responses with rho above each bound."""
-    return {bound: proportion(count, len(found.ratios)) for bound, count in found.above.items()}
+def novel_shares(found: Novelty, prompts: Sequence[object]) -> dict[float, Estimate]:
+    """Share of responses with rho above each bound, resampled by prompt. `prompts`: of each ratio."""
+    return {bound: share_over_clusters([rho > bound for rho in found.ratios], prompts) for bound in found.above}
 
 
 def scores_by_novelty(

@@ -1,6 +1,7 @@
 """Measures how well scores order pairs of answers, also by slices and with intervals, beside baselines and the agreement of people.
 
-A margin is the preferred answer's score less the other's. Axes: P pairs.
+A margin is the preferred answer's score less the other's. Pairs of one prompt are not independent, so intervals draw whole
+prompts if `prompts_P` says to which one each pair belongs. Axes: P pairs.
 """
 
 from collections import defaultdict
@@ -9,31 +10,42 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from .audit import length_slice
-from .estimate import Estimate, Floats, bootstrap_mean, bootstrap_sums, proportion
+from .estimate import Estimate, Floats, bootstrap_mean, bootstrap_sums, proportion, share_over_clusters
+
+Prompts = Sequence[Hashable] | None
 
 
-def accuracy(margins_P: Sequence[float]) -> Estimate:
+def accuracy(margins_P: Sequence[float], prompts_P: Prompts = None) -> Estimate:
     """The share of pairs whose preferred answer scored higher; a margin of exactly 0 is not right."""
-    return proportion(sum(margin > 0 for margin in margins_P), len(margins_P), empty="no pair")
+    return share_over_clusters([margin > 0 for margin in margins_P], prompts_P, empty="no pair")
 
 
-def accuracy_by(slices_P: Sequence[Hashable | None], margins_P: Sequence[float]) -> dict[Hashable, Estimate]:
+def accuracy_by(
+    slices_P: Sequence[Hashable | None], margins_P: Sequence[float], prompts_P: Prompts = None
+) -> dict[Hashable, Estimate]:
     """The accuracy of each slice, in the order of first appearance; None is in no slice."""
-    found: dict[Hashable, list[float]] = defaultdict(list)
-    for place, margin in zip(slices_P, margins_P, strict=True):
+    found: dict[Hashable, list[int]] = defaultdict(list)
+    for at, (place, _) in enumerate(zip(slices_P, margins_P, strict=True)):
         if place is not None:
-            found[place].append(margin)
-    return {place: accuracy(margins) for place, margins in found.items()}
+            found[place].append(at)
+    return {place: _accuracy_at(kept, margins_P, prompts_P) for place, kept in found.items()}
 
 
-def longer_is_worse(lengths_P: Sequence[tuple[int, int]], margins_P: Sequence[float]) -> Estimate:
+def _accuracy_at(kept: Sequence[int], margins_P: Sequence[float], prompts_P: Prompts) -> Estimate:
+    return accuracy([margins_P[at] for at in kept], None if prompts_P is None else [prompts_P[at] for at in kept])
+
+
+def longer_is_worse(
+    lengths_P: Sequence[tuple[int, int]], margins_P: Sequence[float], prompts_P: Prompts = None
+) -> Estimate:
     """The accuracy on pairs whose rejected answer is longer by half or more, so that length misleads. `lengths_P`: (chosen, rejected)."""
     slices = [length_slice(chosen, rejected) for chosen, rejected in lengths_P]
-    kept = [margin for margin, place in zip(margins_P, slices, strict=True) if place == "longer is worse"]
-    return accuracy(kept)
+    return _accuracy_at([at for at, place in enumerate(slices) if place == "longer is worse"], margins_P, prompts_P)
 
 
-def length_correlation(lengths_P: Sequence[tuple[int, int]], margins_P: Sequence[float]) -> Estimate:
+def length_correlation(
+    lengths_P: Sequence[tuple[int, int]], margins_P: Sequence[float], prompts_P: Prompts = None
+) -> Estimate:
     """The correlation of the lead in score with the lead in log length, over pairs of answers to one prompt.
 
     Which answer comes first is arbitrary, so it is taken over both orders: sum(m l) / sqrt(sum(m^2) sum(l^2)).
@@ -47,7 +59,8 @@ def length_correlation(lengths_P: Sequence[tuple[int, int]], margins_P: Sequence
         found: Floats = sums_DF[:, 0] / np.sqrt(sums_DF[:, 1] * sums_DF[:, 2])
         return found
 
-    return bootstrap_sums(columns, correlation, empty="all lengths or all scores are equal within their pairs")
+    empty = "all lengths or all scores are equal within their pairs"
+    return bootstrap_sums(columns, correlation, clusters=prompts_P, empty=empty)
 
 
 def ceiling(votes_P: Sequence[tuple[int, int]]) -> Estimate:

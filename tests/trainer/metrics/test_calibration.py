@@ -28,6 +28,14 @@ def test_missing_probabilities_and_outcomes_are_counted() -> None:
     assert nothing.error.undefined == nothing.brier.undefined == "no case has a probability and an outcome"
 
 
+def test_cases_of_one_cluster_are_drawn_together() -> None:
+    """Of two clusters, each is drawn twice in a quarter of the resamples: both ends are the clusters' own errors."""
+    found = calibration([0.75, 0.75, 0.5, None], [True, True, False, True], 2, clusters_C="ppqq")
+    assert (found.brier.value, found.brier.low, found.brier.high) == pytest.approx((0.375 / 3, 0.0625, 0.25))
+    assert (found.error.low, found.error.high) == pytest.approx((0.25, 0.5))
+    assert calibration([0.75, 0.5], [True, False], clusters_C="pq") == calibration([0.75, 0.5], [True, False])
+
+
 def test_what_is_no_probability_is_refused() -> None:
     with pytest.raises(ValueError, match=r"\[0, 1\]"):
         calibration([1.5], [True])

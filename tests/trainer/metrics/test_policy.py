@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.metrics import policy
+from trainer.metrics.estimate import proportion, resamples
 
 
 def test_pass_at_k_by_hand() -> None:
@@ -136,10 +137,41 @@ def test_weighted_medians_are_the_medians_of_the_resamples(values: list[float], 
 
 
 def test_novelty_as_estimates() -> None:
-    found = policy.Novelty((1.0, 3.0, 20.0), 3.0, {2.0: 2, 10.0: 1, 100.0: 0})
-    assert policy.median_novelty(found).value == 3
-    assert policy.novel_shares(found)[2.0].value == pytest.approx(2 / 3)
-    assert policy.median_novelty(policy.Novelty((), math.nan, {})).undefined == "no response has a token"
+    found = policy.novelty_of([1.0, 3.0, 20.0])
+    assert policy.median_novelty(found, "abc").value == 3
+    assert policy.novel_shares(found, "abc")[2.0] == proportion(2, 3)
+    assert policy.median_novelty(policy.novelty_of([]), []).undefined == "no response has a token"
+
+
+def test_the_interval_of_novelty_draws_prompts_whole() -> None:
+    """Of two prompts, one is drawn twice in half of the resamples: a quarter of them has only the five, a quarter only the nine."""
+    found = policy.novelty_of([1.0, 9.0, 1.0, 1.0, 1.0, 1.0])
+    together = policy.median_novelty(found, "pqpppp")
+    assert (together.value, together.n, together.low, together.high) == (1.0, 6, 1.0, 9.0)
+    assert (
+        policy.median_novelty(found, range(6)).high == 5.0
+    )  # three nines of six responses: 5% of resamples, four: 0.9%
+    share = policy.novel_shares(found, "pqpppp")[2.0]
+    assert (share.value, share.n, share.low, share.high) == (pytest.approx(1 / 6), 6, 0.0, 1.0)
+    alone = policy.median_novelty(found, "pppppp"), policy.novel_shares(found, "pppppp")[2.0]
+    assert {(each.low, each.high, each.interval) for each in alone} == {(None, None, "one group has no spread")}
+    assert policy.median_novelty(policy.novelty_of([3.0]), "p").interval == "one case has no spread"
+
+
+def test_the_interval_of_novelty_is_that_of_prompts_drawn_by_hand() -> None:
+    draw = np.random.default_rng(5)
+    prompts = np.repeat(np.arange(40), draw.integers(1, 12, 40))
+    rho = np.exp(draw.normal(size=40)[prompts] + 0.2 * draw.normal(size=len(prompts)))
+    mixed = draw.permutation(len(prompts))
+    found = policy.median_novelty(policy.novelty_of(rho[mixed].tolist()), prompts[mixed].tolist())
+    by_prompt = [rho[prompts == prompt] for prompt in dict.fromkeys(prompts[np.argsort(rho)])]
+    counts = np.concatenate(list(resamples(40))).astype(int)
+    drawn = [np.median(np.concatenate([np.tile(by_prompt[at], n) for at, n in enumerate(row)])) for row in counts]
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(drawn, [0.025, 0.975])), rel=1e-12)
+    assert found.low is not None and found.high is not None
+    alone = policy.median_novelty(policy.novelty_of(rho.tolist()), range(len(rho)))
+    assert alone.low is not None and alone.high is not None
+    assert found.high - found.low > 1.5 * (alone.high - alone.low)
 
 
 def test_gain_where_novelty_is_highest() -> None:

@@ -7,15 +7,15 @@ OUTCOME = (
         Metric(
             "eval/accuracy",
             "Held-out accuracy",
-            "Share of held-out pairs in which the answer that more people preferred gets the higher score; the band is its 95% Wilson interval. Chance "
-            "is 50%.",
+            "Share of held-out pairs in which the answer that more people preferred gets the higher score; the band is its 95% interval, for which "
+            "the pairs of one prompt are drawn together. Chance is 50%.",
             "outcome",
             better="higher",
             count="eval/pairs",
             share=True,
             optional=True,
         ),
-        "Of the 95% Wilson interval.",
+        "Of the 95% interval.",
     ),
     Metric(
         "eval/loss",
@@ -65,7 +65,7 @@ TRAINING = (
 )
 
 _N = "Held-out pairs from which that accuracy is computed."
-_ENDS = "Of the 95% Wilson interval of that accuracy."
+_ENDS = "Of the 95% interval of that accuracy."
 
 PAIRS = (
     Metric(
@@ -80,7 +80,7 @@ PAIRS = (
         Metric(
             "eval/domain/*",
             "Accuracy by domain",
-            "Held-out accuracy within each domain, the largest ones first; bands are 95% Wilson intervals.",
+            "Held-out accuracy within each domain, the largest ones first; bands are 95% intervals.",
             "data",
             chart="Accuracy by domain",
             count="eval/domain_pairs/*",

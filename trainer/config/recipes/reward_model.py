@@ -80,7 +80,7 @@ CALIBRATION = (
             "eval/ece",
             "Calibration error",
             "Expected calibration error: the distance between the certainty that the scores express and the share of pairs that they order right, "
-            "averaged over bins of certainty. 0 means calibrated. The band is its 95% bootstrap interval over pairs.",
+            "averaged over bins of certainty. 0 means calibrated. The band is its 95% bootstrap interval over prompts.",
             "outcome",
             better="lower",
             count="eval/pairs",
@@ -93,7 +93,7 @@ CALIBRATION = (
             "eval/brier",
             "Brier score",
             "Mean squared error of the probability that the scores give to the choice of people. The band is its 95% bootstrap "
-            "interval over pairs.",
+            "interval over prompts.",
             "outcome",
             better="lower",
             count="eval/pairs",

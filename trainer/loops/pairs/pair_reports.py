@@ -24,9 +24,10 @@ _EDGES = tuple(round(0.5 + 0.05 * i, 2) for i in range(11))
 
 
 def pair_metrics(pairs: Sequence[Pair[Any]], margins: Sequence[float]) -> dict[str, float]:
-    """Accuracy with its interval, overall and by slices. Undefined values are left out."""
+    """Accuracy with its interval, overall and by slices. Undefined values are left out. Pairs of one prompt are drawn together."""
+    prompts = [pair.prompt for pair in pairs]
     lengths = [(len(pair.chosen.response.text), len(pair.rejected.response.text)) for pair in pairs]
-    overall = preferences.accuracy(margins)
+    overall = preferences.accuracy(margins, prompts)
     values = {
         "eval/pairs": float(len(pairs)),
         "eval/loss": float(-logsigmoid(torch.tensor(margins, dtype=torch.float64)).mean()),
@@ -36,20 +37,23 @@ def pair_metrics(pairs: Sequence[Pair[Any]], margins: Sequence[float]) -> dict[s
     largest = Counter(pair.domain for pair in pairs if pair.domain).most_common(_DOMAINS)
     named = {domain for domain, _ in largest}
     domains = [pair.domain if pair.domain in named else OTHER_DOMAINS if pair.domain else None for pair in pairs]
-    values |= _slices("domain", domains, margins)
-    values |= _slices("strength", [round(pair.strength) or None for pair in pairs], margins)
-    values |= _slices("agreement", [_agreement(pair) for pair in pairs], margins)
-    worse = preferences.longer_is_worse(lengths, margins)
+    values |= _slices("domain", domains, margins, prompts)
+    values |= _slices("strength", [round(pair.strength) or None for pair in pairs], margins, prompts)
+    values |= _slices("agreement", [_agreement(pair) for pair in pairs], margins, prompts)
+    worse = preferences.longer_is_worse(lengths, margins, prompts)
     values |= _with("eval/longer_worse", worse) | {"eval/longer_worse_pairs": float(worse.n)}
-    return values | _with("eval/length_correlation", preferences.length_correlation(lengths, margins))
+    return values | _with("eval/length_correlation", preferences.length_correlation(lengths, margins, prompts))
 
 
-def calibration_metrics(margins: Sequence[float]) -> tuple[dict[str, float], dict[str, Histogram]]:
+def calibration_metrics(
+    pairs: Sequence[Pair[Any]], margins: Sequence[float]
+) -> tuple[dict[str, float], dict[str, Histogram]]:
     """Calibration of scores whose difference is a log-odds (Bradley-Terry): how sure they are, and how often right."""
+    prompts = [pair.prompt for pair in pairs]
     lead_P = torch.tensor(margins, dtype=torch.float64)
     sure_P, right_P = torch.sigmoid(lead_P.abs()), lead_P > 0
-    stated = calibration(sure_P.tolist(), right_P.tolist())
-    chosen = calibration(torch.sigmoid(lead_P).tolist(), [True] * len(margins))
+    stated = calibration(sure_P.tolist(), right_P.tolist(), clusters_C=prompts)
+    chosen = calibration(torch.sigmoid(lead_P).tolist(), [True] * len(margins), clusters_C=prompts)
     histograms = {"eval/confidence": _histogram(sure_P), "eval/confidence_right": _histogram(sure_P[right_P])}
     values = _with("eval/ece", stated.error) | _ends("eval/ece{}", stated.error)
     return values | _with("eval/brier", chosen.brier) | _ends("eval/brier{}", chosen.brier), histograms
@@ -124,9 +128,11 @@ def _agreement(pair: Pair[Any]) -> str | None:
     return "all" if share == 1 else "most" if share >= 0.75 else "some"
 
 
-def _slices(name: str, slices: Sequence[Hashable | None], margins: Sequence[float]) -> dict[str, float]:
+def _slices(
+    name: str, slices: Sequence[Hashable | None], margins: Sequence[float], prompts: Sequence[Hashable]
+) -> dict[str, float]:
     found: dict[str, float] = {}
-    for place, estimate in preferences.accuracy_by(slices, margins).items():
+    for place, estimate in preferences.accuracy_by(slices, margins, prompts).items():
         found |= _with(f"eval/{name}/{str(place)[:_NAME]}", estimate)
         found[f"eval/{name}_pairs/{str(place)[:_NAME]}"] = float(estimate.n)
         found |= _ends(f"eval/{name}{{}}/{str(place)[:_NAME]}", estimate)

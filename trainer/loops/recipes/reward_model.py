@@ -71,7 +71,7 @@ class RewardModelStage(FittedStage):
             self._baselines = self._measure_baselines(tell)
         scores = self._scores(pairs, tell)
         margins = [chosen - rejected for chosen, rejected in scores]
-        values, histograms = calibration_metrics(margins)
+        values, histograms = calibration_metrics(pairs, margins)
         tell.metrics({}, histograms)
         tell.rollouts(pair_records(pairs[:_SHOWN], scores[:_SHOWN], "eval"))
         every = torch.tensor(scores, dtype=torch.float64)

@@ -12,7 +12,7 @@ from torch.nn.functional import logsigmoid
 from trainer.config.preferences import PreferenceData
 from trainer.contracts import Example, ModelSource, Preference, Response
 from trainer.inference.adapters import whole_directory
-from trainer.loops.pairs.pair_reports import pair_metrics
+from trainer.loops.pairs.pair_reports import calibration_metrics, pair_metrics
 from trainer.loops.pairs.preferences import Pair, prepare_pairs
 from trainer.loops.session.errors import RunFailed
 
@@ -81,6 +81,20 @@ def test_the_loss_of_a_pair_is_the_mean_loss_over_its_votes(tiny_dir: Path, tmp_
     assert losses["sure"][1, "train/loss"] == pytest.approx(losses_of_votes[0], abs=1e-6)
     expected = (2 * losses_of_votes[0] + losses_of_votes[1]) / 3
     assert losses["share"][1, "train/loss"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_intervals_draw_the_pairs_of_one_prompt_together() -> None:
+    """Of two prompts, one has three pairs in the right order and the other has one in the wrong order: each is drawn twice in a quarter
+    of the resamples."""
+    (pair,) = prepared(compared(-2, domain="d"))
+    other = replace(pair, prompt=user_messages("stop"))
+    found = pair_metrics([pair, pair, other, pair], [1.0, 2.0, -1.0, 1.0])
+    assert found["eval/accuracy"] == found["eval/domain/d"] == 0.75
+    for place in ("eval/accuracy{}", "eval/domain{}/d", "eval/strength{}/2"):
+        assert (found[place.format("_low")], found[place.format("_high")]) == (0.0, 1.0)
+    values, _ = calibration_metrics([pair, pair, other, pair], [0.0, 0.0, -50.0, 0.0])
+    assert (values["eval/brier_low"], values["eval/brier_high"]) == pytest.approx((0.25, 1.0))
+    assert "eval/accuracy_low" not in pair_metrics([pair, pair], [1.0, 2.0])  # one prompt has no spread
 
 
 @pytest.mark.slow

@@ -103,10 +103,10 @@ def _novelty(answered: Sequence["ScoredAnswer"], reason: str) -> Iterator[tuple[
         yield undefined_estimate(reason, missing=len(answered)), "number"
         yield from ((undefined_estimate(reason, missing=len(answered)), "share") for _ in BOUNDS)
         return
-    known = [each.rho for each in answered if each.rho is not None]
-    found = bench.novelty_of(known)
-    yield bench.median_novelty(found, len(answered) - len(known)), "number"
-    shares = bench.novel_shares(found)
+    known = [(each.rho, each.key) for each in answered if each.rho is not None]
+    found, prompts = bench.novelty_of([rho for rho, _ in known]), [key for _, key in known]
+    yield bench.median_novelty(found, prompts, len(answered) - len(known)), "number"
+    shares = bench.novel_shares(found, prompts)
     yield from ((shares[bound], "share") for bound in BOUNDS)
 
 

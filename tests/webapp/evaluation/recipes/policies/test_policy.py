@@ -240,6 +240,9 @@ def test_novelty_its_shares_and_the_gain_where_it_is_highest():
     report, cases = varied(novelty=True).run()
     after = row(report, "Variety and novelty", "after")
     assert (after["Novelty"]["value"], after["Novelty"]["n"], after["Novelty"]["missing"]) == (3.0, 3, 1)
+    # prompts are drawn whole: of p0 twice the median is that of 12 and 3, of p1 twice it is 1
+    assert (after["Novelty"]["low"], after["Novelty"]["high"]) == (1.0, 7.5)
+    assert (after["Above 2"]["low"], after["Above 2"]["high"]) == (0.0, 1.0)
     assert [after[f"Above {bound}"]["value"] for bound in (2, 10, 100)] == [
         pytest.approx(2 / 3),
         pytest.approx(1 / 3),
