@@ -1,5 +1,7 @@
 """A NUL in a form is refused or left out, by whatever page, and never ends as an error of the server."""
 
+from typing import Any
+
 import pytest
 from django.db import connection
 
@@ -25,7 +27,7 @@ FORMS = [
 
 @pytest.mark.parametrize(("address", "fields"), FORMS, ids=[address for address, _ in FORMS])
 def test_a_form_with_a_nul_is_no_error_of_the_server(team, run, address, fields):
-    answer = browser(team.owner).post(address.format(run=run.pk), fields)
+    answer: Any = browser(team.owner).post(address.format(run=run.pk), fields)
     if answer.streaming:
         assert list(answer.streaming_content)
     assert answer.status_code < 500 and answer.status_code not in (404, 405)

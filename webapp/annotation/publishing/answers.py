@@ -119,7 +119,7 @@ def _record(project: Project, people: Faces, row: tuple[Any, ...]) -> dict[str, 
 
 
 def lines(project: Project, people: Faces, ids: Sequence[int], revisions: bool) -> str:
-    """These answers as JSON Lines."""
+    """The answers with these ids as JSON Lines."""
     found = _of_ids(project, people, ids, revisions)
     return "".join(json.dumps(row, ensure_ascii=False, default=_plain) + "\n" for row in found)
 
@@ -137,7 +137,7 @@ def table_head(project: Project, people: Faces) -> str:
 
 
 def table_rows(project: Project, people: Faces, ids: Sequence[int], revisions: bool) -> str:
-    """These answers as lines of the CSV, with the parts of the answer in their own columns."""
+    """The answers with these ids as lines of the CSV, with the parts of the answer in their own columns."""
     columns = _columns(project)
     return spreadsheets.lines([_cells(row, columns) for row in _of_ids(project, people, ids, revisions)])
 
