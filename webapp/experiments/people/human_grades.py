@@ -25,6 +25,7 @@ from webapp.core.problems import Problem
 from webapp.core.tasks import enqueue, silent
 from webapp.datasets.queries import examples_by_key
 
+from .. import access
 from ..bulk import RolloutRow
 from ..models import GradedResponse, Rollout, Run
 
@@ -136,10 +137,11 @@ def _ask(run_id: int) -> int:
 
 
 def _membership(run: Run) -> Membership | None:
-    """The member in whose name people are asked: the person who launched the run, or an owner of the workspace if they have left."""
-    members = Membership.objects.filter(workspace_id=run.experiment.workspace_id)
-    launched = members.filter(user_id=run.created_by_id).first() if run.created_by_id else None
-    return launched or members.filter(role=Role.OWNER).order_by("id").first()
+    """The member in whose name people are asked: the person who launched the run, or an owner of the workspace if they have left or may not
+    launch any more."""
+    workspace_id = run.experiment.workspace_id
+    owners = Membership.objects.filter(workspace_id=workspace_id, role=Role.OWNER, user__is_active=True)
+    return access.launcher(workspace_id, run.created_by_id) or owners.order_by("id").first()
 
 
 def _records(run: Run, rows: list[GradedResponse]) -> dict[int, Example]:

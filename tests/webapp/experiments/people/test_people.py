@@ -13,6 +13,7 @@ from tests.webapp.annotation.answers import annotators, answer, grades
 from tests.webapp.experiments.conftest import Trainer, make_version
 from trainer.config import ConfigInvalid, PolicyConfig
 from trainer.contracts import Criterion, Example, Message, Response, Rubric
+from webapp.accounts.models import Membership, User
 from webapp.annotation.models import Project, Task
 from webapp.annotation.projects import grading, task_services
 from webapp.annotation.projects import services as projects
@@ -155,6 +156,16 @@ def test_a_response_that_people_cannot_be_asked_about_says_why(asking, ask_peopl
     GradedResponse.objects.create(run=asking, step=9, phase="train", group=0, index=0)
     human_grades.ask(asking.pk)
     assert GradedResponse.objects.get(step=9).problem == "the response is gone"
+
+
+@pytest.mark.parametrize("change", [{"role": "annotator"}, {"user__is_active": False}])
+def test_people_are_asked_in_the_name_of_an_owner_if_who_launched_may_not_any_more(asking, ask_people, team, change):
+    if "role" in change:
+        Membership.objects.filter(pk=team.researcher.pk).update(**change)
+    else:
+        User.objects.filter(pk=team.researcher.user_id).update(is_active=False)
+    ask_people(judged_response(0))
+    assert Project.objects.get().created_by == team.owner.user
 
 
 def test_a_closed_project_is_followed_by_the_next(asking, ask_people, team):
