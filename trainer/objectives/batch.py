@@ -49,7 +49,7 @@ class ObjectiveBatch:
     total_tokens: float | None = None
     """Generated tokens of the step's included responses."""
     total_groups: float | None = None
-    """Prompts of the step with at least one included response."""
+    """Prompts of the step with at least one included response; a mini-batch counts a prompt by the part of its group that it has."""
     group_tokens_B: Tensor | None = None
     """For each response, the generated tokens of all included responses to its prompt."""
 

@@ -211,7 +211,7 @@ class _Step:
         self._width = max(len(row.places) for row in self._rows)
         self._groups_B = torch.tensor([trajectory.plan.group for trajectory in trajectories])
         self._mask_BT = self.pad([torch.ones(len(row.places)) for row in self._rows])
-        self._group_tokens_B = self._tokens_of_groups()
+        self._group_tokens_B, self._share_B = self._tokens_of_groups()
         self._roll_BT = self.pad([torch.tensor(trajectory.logprobs) for trajectory in trajectories])
         self._old_BT = torch.zeros_like(self._roll_BT)
         self._ref_BT = torch.zeros_like(self._roll_BT)
@@ -334,14 +334,22 @@ class _Step:
             self._ref_BT[b, : len(ref.logp_T)] = ref.logp_T
             kl[b] = _k3(part.logp_T.detach(), ref.logp_T)
 
-    def _tokens_of_groups(self) -> Tensor:
-        """[B]: the tokens of all included responses to the prompt of each response, also of those in other mini-batches."""
-        lengths_B = self._mask_BT.sum(-1).masked_fill(torch.isnan(self._advantages_B), 0.0)
+    def _tokens_of_groups(self) -> tuple[Tensor, Tensor]:
+        """[B] each: the tokens of all included responses to the prompt of each response, also of those in other mini-batches; and the share
+        of each response among them, 1 / their number.
+        """
+        included_B = (~torch.isnan(self._advantages_B)).float()
         numbers, group_B = torch.unique(self._groups_B, return_inverse=True)
-        return torch.zeros(len(numbers)).index_add_(0, group_B, lengths_B)[group_B]
+
+        def sums_B(values_B: Tensor) -> Tensor:
+            return torch.zeros(len(numbers)).index_add_(0, group_B, values_B)[group_B]
+
+        return sums_B(self._mask_BT.sum(-1) * included_B), included_B / sums_B(included_B).clamp(min=1.0)
 
     def batch(self, rows: list[int]) -> ObjectiveBatch:
-        """The whole mini-batch, for its totals; the tokens of groups are those of the step."""
+        """The whole mini-batch, for its totals; the tokens of groups are those of the step. A group that a mini-batch has in part counts as
+        that part of a prompt, so that a mean over prompts weighs all responses alike.
+        """
         index = torch.tensor(rows)
         return ObjectiveBatch(
             logp_BT=self._roll_BT[index],
@@ -349,6 +357,7 @@ class _Step:
             advantages_B=self._advantages_B[index],
             groups_B=self._groups_B[index],
             group_tokens_B=self._group_tokens_B[index],
+            total_groups=float(self._share_B[index].sum()),
             logp_old_BT=self._old_BT[index],
             logp_roll_BT=self._roll_BT[index],
         )

@@ -93,10 +93,12 @@ def test_on_policy_the_ratio_is_one_and_afterwards_it_is_not(collected: Any) -> 
     assert max(float((ratio - 1).abs().max()) for ratio in again.ratio.values()) > 1e-3
 
 
-def test_kimi_divides_by_the_tokens_of_the_whole_group_although_a_mini_batch_has_part_of_it(collected: Any) -> None:
-    """On policy, where rho = 1, the loss of a mini-batch within one group is -sum_i A_i |y_i| / N."""
+@pytest.mark.parametrize("size", [2, 3, 4, 6, 12])
+def test_kimi_counts_a_prompt_by_the_part_of_its_group_that_a_mini_batch_has(collected: Any, size: int) -> None:
+    """On policy, where rho = 1, the loss of a mini-batch is -sum_i A_i |y_i| / N_i / sum_i 1 / K_i: N_i are the tokens, K_i the number of
+    included responses of the whole group of response i. With 3 of 4 responses in a mini-batch, each response weighs alike, wherever it is cut."""
     config = small_config(
-        **WIDE, optim={"lr": 1e-3, "minibatch_size": 2}, objective={"name": "kimi", "tau": 0.0}, scaffold=None
+        **WIDE, optim={"lr": 1e-3, "minibatch_size": size}, objective={"name": "kimi", "tau": 0.0}, scaffold=None
     )
     loop, trajectories, advantages_B = collected(config)
     loop.stage.parts.learner.optimizer.step = lambda: None
@@ -104,11 +106,11 @@ def test_kimi_divides_by_the_tokens_of_the_whole_group_although_a_mini_batch_has
     advantages_B[3] = torch.nan  # excluded: not in N
     report = Updater(loop.stage.parts.learner, config).run(trajectories, advantages_B)
     lengths, expected = [t.length for t in trajectories], []
-    for first in range(0, 12, 2):
-        group = range(first - first % 4, first - first % 4 + 4)
-        whole = sum(lengths[b] for b in group if not advantages_B[b].isnan())
-        part = sum(lengths[b] * float(advantages_B[b]) for b in (first, first + 1) if not advantages_B[b].isnan())
-        expected.append(-part / whole)
+    groups = [[b for b in range(g, g + 4) if b != 3] for g in (0, 4, 8)]
+    for first in range(0, 12, size):
+        rows = [b for b in range(first, first + size) if b != 3]
+        gains = [float(advantages_B[b]) * lengths[b] / sum(lengths[at] for at in groups[b // 4]) for b in rows]
+        expected.append(-sum(gains) / sum(1 / len(groups[b // 4]) for b in rows))
     assert report.losses == pytest.approx(expected, abs=1e-5)
 
 
