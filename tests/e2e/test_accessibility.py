@@ -155,8 +155,29 @@ PAGES = (
     "/settings/webhooks",
     "/settings/audit",
     "/workspaces",
+    "/notices",
+    "/settings/notices",
+    "/settings/share-links",
+    "/runs/compare?ids={run},{draft}",
+    "/datasets/{dataset}/versions/1",
+    "/projects/{project}/work",
+    "/models/{model}/edit",
+    "/experiments/sweeps/{sweep}/again",
+    "/help",
+    "/help/running",
+    "/help/glossary",
 )
-AT_ONCE = 33
+OF_ADMINISTRATORS = (
+    "/installation",
+    "/installation/people",
+    "/installation/directories",
+    "/installation/audit",
+    "/installation/reconciler",
+    "/installation/limits",
+    "/installation/backups",
+    "/installation/retention",
+)
+AT_ONCE = 29
 """The pages of one test. Each test makes the workspace anew, and three parallel workers share the tests."""
 # a third of the rules find no serious fault by their own grade (`region`, for one, looks at all elements of a page), and are not run
 LOOK = """async () => (await axe.run(document, {
@@ -377,6 +398,11 @@ def without_faults(page, addresses: list[str]) -> None:
 @pytest.mark.parametrize("first", range(0, len(PAGES), AT_ONCE), ids=lambda first: PAGES[first])
 def test_no_page_has_a_serious_violation_in_either_theme(open_page, as_owner, page_ids, first):
     without_faults(open_page(as_owner), [address.format(**page_ids) for address in PAGES[first : first + AT_ONCE]])
+
+
+def test_nor_has_a_page_of_administrators(open_page, as_owner, team):
+    User.objects.filter(pk=team.owner.user_id).update(is_administrator=True)
+    without_faults(open_page(as_owner), list(OF_ADMINISTRATORS))
 
 
 def test_nor_has_the_one_of_people_who_are_not_signed_in(open_page, as_owner):
