@@ -279,6 +279,14 @@ def test_a_run_that_was_deleted_a_month_ago_is_erased(rest_client):
     assert list(LoggedRun.objects.values_list("key", flat=True)) == [fresh]
 
 
+def test_a_run_never_ends_before_its_start(rest_client):
+    """The clock of the program was set back while it ran."""
+    key = rest_client.run(start_time=1_700_000_100_000)
+    rest_client.post("runs/update", run_id=key, status="FINISHED", end_time=1_700_000_000_000)
+    info = rest_client.get_run(key)["info"]
+    assert (info["start_time"], info["end_time"]) == (1_700_000_100_000, 1_700_000_100_000)
+
+
 def test_names_that_are_numbers_are_found(rest_client):
     run = rest_client.run(tags=[{"key": "7", "value": "t"}])
     rest_client.post("runs/log-parameter", run_id=run, key="0", value="x")

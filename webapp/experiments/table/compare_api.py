@@ -1,6 +1,7 @@
 """Many runs side by side, over the API."""
 
 import json
+import math
 from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest, HttpResponse
@@ -284,4 +285,9 @@ def _final(estimate: Estimate) -> dict[str, Any]:
 
 def _short(value: float | None) -> float | None:
     """Five digits: enough for a chart and a table, at a third of the bytes."""
-    return None if value is None else float(f"{value:.5g}")
+    if value is None:
+        return None
+    short = float(f"{value:.5g}")
+    return (
+        short if math.isfinite(short) else value
+    )  # the largest numbers would be rounded to infinity, which JSON lacks

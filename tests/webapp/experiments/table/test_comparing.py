@@ -215,3 +215,9 @@ def test_comparing_costs_the_same_however_many_runs(api, four, make):
     with CaptureQueriesContext(connection) as many:
         assert len(api.get("/runs/table/compare", ids=ids(more)).json()["runs"]) == 8
     assert len(many) <= len(few)
+
+
+@pytest.mark.parametrize("value", [1.7976931348623157e308, -1.7976931348623157e308, 0.123456789, None])
+def test_a_short_number_is_finite_and_near(value):
+    short = compare_api._short(value)
+    assert short == (0.12346 if value == 0.123456789 else value)
