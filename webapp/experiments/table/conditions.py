@@ -249,7 +249,7 @@ def _sweep(reader: _Reader, term: Term) -> Q:
 
 
 def _step(reader: _Reader, term: Term) -> Q:
-    return _compared(term, "step", _number)
+    return _compared(term, "step", _whole)
 
 
 def _moment(column: str) -> Callable[[_Reader, Term], Q]:
@@ -310,6 +310,14 @@ def _number(value: Piece) -> float:
         number = float("nan")
     if number != number or abs(number) == float("inf"):
         raise QueryProblem(f"{value.text} is not a number.", value.start, value.end)
+    return number
+
+
+def _whole(value: Piece) -> float:
+    """A whole number: the database would cut the rest off, and find step 1 for 1.5."""
+    number = _number(value)
+    if not number.is_integer():
+        raise QueryProblem(f"{value.text} is not a whole number.", value.start, value.end)
     return number
 
 

@@ -117,6 +117,7 @@ def test_archived_runs_are_found_by_those_who_ask_for_them(three, names, team):
         ("config.optim.rl<1", "config.optim.rl", "No run here has config.optim.rl. Did you mean config.optim.lr?"),
         ("eval/scor>1", "eval/scor", "Did you mean eval/score?"),
         ("optim.lr>1", "optim.lr", "Did you mean config.optim.lr?"),
+        ("step:1.5", "1.5", "1.5 is not a whole number"),
         ("eval/score>high", "high", "high is not a number"),
         ("eval/score>nan", "nan", "nan is not a number"),
         ("eval/score~3", "eval/score~3", "Compare numbers"),
