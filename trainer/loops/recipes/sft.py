@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -161,7 +161,7 @@ class SftStage:
         from ..supervised.answering import greedy_answers
 
         asked = self._config.evaluation
-        wanted = [item for item in self._sets.heldout if _decidable(item.example.rubric, asked.judge)]
+        wanted = _prompts(self._sets.heldout, asked.judge)
         if not wanted:
             return {}
         answers = greedy_answers(
@@ -193,6 +193,15 @@ class SftStage:
         parts = [part for reward in rewards for part in reward.parts]
         told = part_metrics(parts, {part.name for part in parts}) if asked.judge else {}
         return values | {key: value for key, value in told.items() if key.startswith("judge/")}
+
+
+def _prompts(items: Sequence[Demonstration], judge: str) -> list[Demonstration]:
+    """One of the conversations for each prompt whose rubric can be scored: an example with several chosen answers is one prompt."""
+    found: dict[Hashable, Demonstration] = {}
+    for item in items:
+        if _decidable(item.example.rubric, judge):
+            found.setdefault((item.key, item.messages[:-1]), item)
+    return list(found.values())
 
 
 def _decidable(rubric: Rubric | None, judge: str) -> bool:

@@ -166,6 +166,29 @@ def test_a_planted_rule_is_learnt_and_holds_for_prompts_never_seen(tiny_dir: Pat
     assert found[120, "eval/scored"] == 20
 
 
+def test_a_prompt_with_several_chosen_answers_is_answered_and_scored_once(tiny_dir: Path, tmp_path: Path) -> None:
+    """One prompt has three chosen answers and is never solved; the other has one and is always solved: the mean over prompts is 1/2."""
+    ranked = tuple(Preference(a="r0", b=f"r{i}", strength=2) for i in (1, 2, 3))
+
+    def judged(key: str, verifier: str, *texts: str) -> Example:
+        check = VerifierSpec(name=verifier, args={"texts": ["no model says this"]})
+        rubric = Rubric(criteria=(Criterion(id="c", text="rule", points=1, verifier=check),))
+        given = answered("bad", *texts, preferences=ranked[: len(texts)], rubric=rubric, split="heldout")
+        return given.model_copy(update={"key": key, "prompt": user_messages(key)})
+
+    rows = [
+        answered("bad", "good", preferences=ranked[:1], split="train"),
+        judged("never", "must_contain", "x", "y", "z"),
+        judged("always", "must_not_contain", "x"),
+    ]
+    evaluation = {"every": 0, "generate": True, "max_new_tokens": 4}
+    config = make_config("sft", steps=1, batch_size=1, data={"source": "chosen"}, evaluation=evaluation)
+    assert run(config, write_examples(rows, tmp_path / "data.jsonl"), tiny_dir, tmp_path / "run")
+    found = metrics_of(tmp_path / "run")
+    assert (found[1, "eval/scored"], found[1, "eval/rubric_score"]) == (2, 0.5)
+    assert found[1, "eval/rubric_score_se"] == pytest.approx(0.5)
+
+
 def test_an_evaluation_shows_the_conversations_token_by_token(tiny_dir: Path, tmp_path: Path) -> None:
     data = write_examples(demonstrations(4, 2), tmp_path / "data.jsonl")
     assert run(make_config("sft", steps=1), data, tiny_dir, tmp_path / "run")
