@@ -2,16 +2,14 @@
 insert, which quotes every cell by itself. The ingest endpoint depends on this speed."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 
 from trainer.contracts import ArtifactData, RolloutRecord, TurnsData
-from webapp.core.database import prepared
-
-from .models import LogLine
+from webapp.core.database import packed_arrays, prepared
 
 
 @dataclass
@@ -41,6 +39,16 @@ class ToldLine:
     """A line of the log, and the number of the event that told it."""
 
     event: int
+    time: datetime
+    step: int
+    level: str
+    message: str
+
+
+class StoredLine(NamedTuple):
+    """A line of the log as open pages get it, without a model's object: batches have many lines."""
+
+    id: int
     time: datetime
     step: int
     level: str
@@ -91,8 +99,6 @@ FROM unnest(%(event)b::bigint[], %(time)b::timestamptz[], %(step)b::int[], %(lev
 ORDER BY place
 RETURNING event, id
 """
-LINE = tuple(each.name for each in fields(ToldLine))
-
 
 OLD_TURNS = """
 DELETE FROM experiments_episodeturn
@@ -140,13 +146,20 @@ def upsert_artifacts(run_id: int, rows: Iterable[ArtifactRow]) -> None:
         _insert(ARTIFACTS, run_id, f"[{','.join(texts)}]")
 
 
-def insert_lines(run_id: int, lines: Sequence[ToldLine]) -> list[LogLine]:
+def insert_lines(run_id: int, lines: Sequence[ToldLine]) -> list[StoredLine]:
     """The rows as they are stored, in the order of the lines."""
     if not lines:
         return []
-    given: dict[str, Any] = {name: [getattr(line, name) for line in lines] for name in LINE}
-    ids = dict(prepared.rows(LINES, {"run": run_id, **given}))
-    return [LogLine(pk=ids[line.event], run_id=run_id, **vars(line)) for line in lines]
+    given: dict[str, Any] = {
+        "run": run_id,
+        "event": packed_arrays.bigints([line.event for line in lines]),
+        "time": packed_arrays.times(line.time for line in lines),
+        "step": packed_arrays.integers([line.step for line in lines]),
+        "level": packed_arrays.texts(line.level for line in lines),
+        "message": packed_arrays.texts(line.message for line in lines),
+    }
+    ids = dict(prepared.rows(LINES, given))
+    return [StoredLine(ids[line.event], line.time, line.step, line.level, line.message) for line in lines]
 
 
 def _insert(statement: str, run_id: int, document: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from django.utils import timezone
 
 from . import recipe_metrics
+from .bulk import StoredLine
 from .models import Artifact, Experiment, LogLine, Run
 
 
@@ -109,6 +110,6 @@ def experiment(row: Experiment, runs: int) -> dict[str, Any]:
     }
 
 
-def log_line(row: LogLine) -> dict[str, Any]:
+def log_line(row: LogLine | StoredLine) -> dict[str, Any]:
     """`seq` orders the lines and is the cursor of the log; lines of the server and of Ray have one too."""
     return {"seq": row.id, "time": iso(row.time), "step": row.step, "level": row.level, "message": row.message}

@@ -39,8 +39,9 @@ class RowBy(Generic[Row]):
 
     def __call__(self, *values: int | str) -> Row | None:
         """The row with these values in the fields; None if there is none. A queryset that locks needs a transaction."""
-        compiler, sql, known, names, place, populators = self._compiled
-        for row in compiler.results_iter([rows(sql, [*known, *values])]):
+        compiler, sql, known, names, place, populators, converters = self._compiled
+        found = rows(sql, [*known, *values])
+        for row in compiler.apply_converters(found, converters) if converters else found:
             made: Row = compiler.query.model.from_db(connection.alias, names, row[place])
             for each in populators:
                 each.populate(row, made)
@@ -48,7 +49,7 @@ class RowBy(Generic[Row]):
         return None
 
     @cached_property
-    def _compiled(self) -> tuple[Any, str, Values, list[str], slice, list[Any]]:
+    def _compiled(self) -> tuple[Any, str, Values, list[str], slice, list[Any], dict[int, Any]]:
         asked = self._rows().order_by()
         for field in self._fields:  # one after the other: their values come in this order, and after those of `rows()`
             asked = asked.filter(**{field: 0})
@@ -58,7 +59,9 @@ class RowBy(Generic[Row]):
         place = slice(found["select_fields"][0], found["select_fields"][-1] + 1)
         names = [column.target.attname for column, *_ in compiler.select[place]]
         beside = get_related_populators(found, compiler.select, connection.alias)  # type: ignore[call-arg]  # the stubs are of a later Django
-        return compiler, sql, bound[: -len(self._fields)], names, place, beside
+        # looked for once: among some sixty columns of a run this takes longer than reading its row
+        converters = compiler.get_converters([column for column, *_ in compiler.select])
+        return compiler, sql, bound[: -len(self._fields)], names, place, beside, converters
 
 
 @contextmanager

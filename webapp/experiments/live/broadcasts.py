@@ -1,11 +1,11 @@
 """Messages to open pages about runs. Each is sent after commit; a page that misses one reloads its state."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from webapp.core import broadcast
 
 from .. import serializers
-from ..bulk import StepMetrics
+from ..bulk import StepMetrics, StoredLine
 from ..models import LogLine, Run
 
 
@@ -55,6 +55,6 @@ def judges(run_id: int) -> None:
     broadcast.send(run_group(run_id), {"type": "judges"})
 
 
-def log(run_id: int, lines: list[LogLine]) -> None:
+def log(run_id: int, lines: Sequence[LogLine | StoredLine]) -> None:
     if lines:
         broadcast.send(run_group(run_id), {"type": "log", "lines": [serializers.log_line(line) for line in lines]})

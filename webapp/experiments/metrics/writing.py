@@ -18,7 +18,7 @@ from django.db import connection
 from numpy.typing import NDArray
 from pydantic_core import to_json
 
-from webapp.core.database import prepared
+from webapp.core.database import packed_arrays, prepared
 from webapp.datasets.encoding import copy_format
 
 from ..bulk import StepMetrics
@@ -136,13 +136,13 @@ def _upsert(run_id: int, told: Iterable[StepMetrics], keys: set[str]) -> None:
     rows = sorted(places, key=lambda place: place[:2])
     given: dict[str, Any] = {
         "run": run_id,
-        "keys": [key for key, _, _ in rows],
-        "steps": [step for _, step, _ in rows],
-        "times": [each.time for _, _, each in rows],
-        "values": [each.values.get(key) for key, _, each in rows],
-        "histograms": [
-            to_json(each.histograms[key]).decode() if key in each.histograms else None for key, _, each in rows
-        ],
+        "keys": packed_arrays.texts(key for key, _, _ in rows),
+        "steps": packed_arrays.integers([step for _, step, _ in rows]),
+        "times": packed_arrays.times(each.time for _, _, each in rows),
+        "values": packed_arrays.doubles([each.values.get(key) for key, _, each in rows]),
+        "histograms": packed_arrays.documents(
+            to_json(each.histograms[key]) if key in each.histograms else None for key, _, each in rows
+        ),
     }
     prepared.run(STEPS, given)
 
