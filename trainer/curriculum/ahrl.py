@@ -5,6 +5,8 @@ from typing import Any
 
 from trainer.config.sections.hint import Hint
 
+from .rounding import half_up
+
 
 def hint_share(p0: float, gamma: float, t: int, pass0: float) -> float:
     """The share of the reference reasoning that is shown at iteration t: `p0 exp(-gamma t pass0)`.
@@ -18,7 +20,7 @@ def hint_for(config: Hint, reasoning: tuple[int, ...], pass0: float | None, step
     """The first tokens of `reasoning` that step 1, 2, ... shows; the share is rounded, halves up. `pass0` is None if it is not known."""
     known = config.unknown if pass0 is None else pass0
     share = hint_share(config.p0, config.gamma, step - 1, known or 0.0)
-    return reasoning[: math.floor(share * len(reasoning) + 0.5)]
+    return reasoning[: half_up(share * len(reasoning))]
 
 
 def hint_text(tokenizer: Any, shown: tuple[int, ...]) -> str:

@@ -1,6 +1,5 @@
 """Chooses the next prompts: from all of the data or a part of it, by one order or by a mixture of several."""
 
-import math
 from collections.abc import Collection, Iterator, Sequence, Set
 from itertools import islice
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from trainer.seeding import derive_seed
 from .budget import learning_value
 from .order import DataOrder
 from .pass_rates import PassCounts
+from .rounding import half_up
 
 _UNKNOWN = 0.5
 
@@ -34,7 +34,7 @@ def replicas(rate: float | None, most: int) -> int:
     """The number of groups that a prompt gets in one pass: `1 + (1 - p) (most - 1)`, rounded, halves up. The lower its pass rate before
     the run, the more (LongCat-Flash-Thinking-2601, 2026: the budget of asynchronous runs). 1 if the rate is not known.
     """
-    return 1 if rate is None else 1 + math.floor((1 - rate) * (most - 1) + 0.5)
+    return 1 if rate is None else 1 + half_up((1 - rate) * (most - 1))
 
 
 class PromptOrder:

@@ -12,6 +12,8 @@ from trainer.config.sections.scaffold import Scaffold
 from trainer.contracts import Criterion, Rubric
 from trainer.seeding import derive_seed
 
+from .rounding import half_up
+
 
 @dataclass(frozen=True)
 class ScaffoldText:
@@ -50,7 +52,7 @@ def group_factor(config: Scaffold, i: int, group_size: int) -> float:
 
 def shown_count(share: float, criteria: int) -> int:
     """round(share * |R|), halves away from zero (Python's `round` would take them to the even neighbour)."""
-    return math.floor(share * criteria + 0.5)
+    return half_up(share * criteria)
 
 
 def scaffold_for(rubric: Rubric, share: float, seed: int, *purpose: str | int) -> ScaffoldText:

@@ -174,6 +174,7 @@ def test_what_the_data_lacks_is_said_with_its_number() -> None:
 def test_prompts_have_more_groups_in_a_pass_the_lower_their_pass_rate() -> None:
     assert [replicas(rate, 5) for rate in (1.0, 0.9, 0.5, 0.1, 0.0, None)] == [1, 1, 3, 5, 5, 1]
     assert {replicas(rate, 1) for rate in RATES} == {1}
+    assert replicas(0.9, 6) == 2  # 0.1 * 5 = 0.5, which is rounded up
     often = PromptOrder(KNOWN, 3, True, most=5)
     whole = {0: 5, 1: 5, 2: 3, 3: 1, 4: 1, 5: 1}
     assert Counter(often.take(16)) == Counter(often.take(16)) == whole

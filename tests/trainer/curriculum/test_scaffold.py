@@ -1,6 +1,8 @@
 """RuscaRL's scaffold with hand-worked numbers."""
 
+import itertools
 import math
+from fractions import Fraction
 
 import pytest
 
@@ -56,6 +58,16 @@ def test_a_run_of_one_step_is_at_its_start() -> None:
 )
 def test_halves_are_rounded_away_from_zero(share: float, criteria: int, shown: int) -> None:
     assert shown_count(share, criteria) == shown
+
+
+def test_halves_are_rounded_up_also_if_the_share_is_no_exact_number() -> None:
+    """The 8th of 23 responses sees 15/22 of the rubric; of 11 criteria that is 7.5."""
+    config = Scaffold(group="linear", step="constant")
+    assert shown_count(group_factor(config, 8, 23), 11) == 8
+    for size, criteria in itertools.product(range(2, 65), range(1, 31)):
+        for i in range(1, size + 1):
+            exact = Fraction(size - i, size - 1) * criteria + Fraction(1, 2)
+            assert shown_count(group_factor(config, i, size), criteria) == math.floor(exact)
 
 
 def test_the_choice_follows_from_the_seed_and_keeps_the_order() -> None:
