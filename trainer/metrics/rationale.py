@@ -137,12 +137,15 @@ def _r_squared(sums_DF: Floats) -> Floats:
     return np.where(total_D > 1e-12, 1 - sums_DF[:, 3] / total_D, np.nan)
 
 
-def correlation(x_C: Floats, y_C: Floats, missing: int = 0) -> Estimate:
-    """Pearson's correlation, resampled by case (of ranks: Spearman's). It is undefined if one side does not vary."""
+def correlation(x_C: Floats, y_C: Floats, missing: int = 0, clusters_C: Sequence[object] | None = None) -> Estimate:
+    """Pearson's correlation (of ranks: Spearman's), resampled by case, or by cluster if `clusters_C` says to which one each case belongs. It is
+    undefined if one side does not vary.
+    """
     if len(x_C):
         x_C, y_C = x_C - x_C.mean(), y_C - y_C.mean()  # before sums of squares, which would otherwise lose digits
     columns_CF = np.column_stack([np.ones(len(x_C)), x_C, y_C, x_C * x_C, y_C * y_C, x_C * y_C])
-    return bootstrap_sums(columns_CF, _pearson, missing=missing, empty="one side has the same value throughout")
+    empty = "one side has the same value throughout"
+    return bootstrap_sums(columns_CF, _pearson, clusters=clusters_C, missing=missing, empty=empty)
 
 
 def _pearson(sums_DF: Floats) -> Floats:

@@ -198,7 +198,7 @@ def diagnose(
         unnecessary=mean(n_K == 1),
         rigid=mean(r_K == 5),
         burdensome=mean((r_K >= 4) & (n_K <= 2)),
-        correlation=correlation(r_K, n_K, absent),
+        correlation=correlation(r_K, n_K, absent, kept),
     )
 
 

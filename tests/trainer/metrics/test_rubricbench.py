@@ -126,6 +126,11 @@ def test_items_of_one_rubric_are_drawn_together() -> None:
     alone = diagnose([1, 5] * 10, [1, 5] * 10)
     together = diagnose([1, 5] * 10, [1, 5] * 10, rubrics_K=[i // 10 for i in range(20)])
     assert together.necessity.high - together.necessity.low < alone.necessity.high - alone.necessity.low
+    # a second item with the same ratings in every rubric adds nothing: the interval is that of the ten rubrics
+    necessity, rigidity = [1, 2, 2, 3, 4, 4, 5, 5, 3, 1], [5, 5, 4, 4, 2, 1, 1, 3, 2, 3]
+    once, twice = diagnose(necessity, rigidity), diagnose(necessity * 2, rigidity * 2, [*range(10), *range(10)])
+    found, expected = twice.correlation, once.correlation
+    assert (found.value, found.low, found.high) == pytest.approx((expected.value, expected.low, expected.high))
 
 
 def test_subsamples_are_seeded_nested_and_in_order() -> None:
