@@ -722,7 +722,9 @@ class Runs(Group):
         return self._json(RunOut, "PATCH", f"/runs/{run_id}", body=body)
 
     def delete(self, run_id: int) -> None:
-        """Delete a run that is over, or a draft. A draft can be restored for a day."""
+        """Delete a run that is over, or a draft. A draft can be restored for a day. If somebody has deleted the
+        run before, the 404 says who, and when.
+        """
         self._nothing("DELETE", f"/runs/{run_id}")
 
     def log(self, run_id: int, *, after_seq: int | None = None, before_seq: int | None = None) -> LogOut:

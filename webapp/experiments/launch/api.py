@@ -8,11 +8,12 @@ from ninja import Status
 from trainer.config import RECIPES, ConfigInvalid, resolve, upgrade_stored
 from webapp.accounts.access import require
 from webapp.accounts.models import Membership
-from webapp.core.problems import Conflict
+from webapp.core.problems import Conflict, Problem
 
 from .. import access, serializers
 from .. import schemas as s
 from ..lifecycle import services as lifecycle
+from ..lifecycle.deleted_runs import deletion_text
 from ..models import Run
 from ..outputs import trained_on
 from ..parameters import LaunchKey, RunId, router
@@ -131,11 +132,16 @@ def launch_draft(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
 
 @router.delete("/runs/{run_id}", response={204: None}, summary="Delete a run that is over, or a draft")
 def delete(request: HttpRequest, run_id: RunId) -> Status[None]:
-    """A draft can be restored for a day."""
+    """A draft can be restored for a day. If somebody has deleted the run before, the 404 says who, and when."""
     membership = require(request)
-    run = access.run_write(membership, run_id)
-    does = discarding.discard if run.is_draft else lifecycle.delete
-    does(membership, run)
+    try:
+        run = access.run_write(membership, run_id)
+        does = discarding.discard if run.is_draft else lifecycle.delete
+        does(membership, run)
+    except Http404 as error:
+        if told := deletion_text(membership, run_id):
+            raise Problem(told, code="not_found", status=404) from error
+        raise
     return Status(204, None)
 
 

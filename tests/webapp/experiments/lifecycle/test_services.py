@@ -256,8 +256,22 @@ def test_nobody_else_is_told_of_a_deleted_run(run, team, as_outsider, as_researc
     assert as_researcher.post(f"/runs/{run.pk + 1}/delete").status_code == 404
     for page in (as_outsider, as_reviewer, as_researcher):
         assert "already deleted" not in page.get("/experiments").content.decode()
-    gone = api.delete(f"/runs/{run.pk}")
+    gone = api.delete(f"/runs/{run.pk + 1}")
     assert (gone.status_code, gone.json()["error"]["code"]) == (404, "not_found")
+    assert "already deleted" not in gone.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("meanwhile", [False, True], ids=["before the request", "during the request"])
+def test_a_second_deletion_by_the_api_says_who_was_first(run, team, api, monkeypatch, meanwhile):
+    lifecycle.stop(team.researcher, run)
+    stale = fresh(run)
+    lifecycle.delete(team.owner, fresh(run))
+    if meanwhile:
+        monkeypatch.setattr(access, "run_write", lambda membership, run_id: stale)
+    answer = api.delete(f"/runs/{run.pk}")
+    told = answer.json()["error"]
+    assert (answer.status_code, told["code"]) == (404, "not_found")
+    assert told["message"].startswith(f"{team.owner.user} has already deleted {stale} (")
 
 
 @pytest.mark.django_db(transaction=True)
