@@ -2,8 +2,7 @@
 
 from collections.abc import Collection
 
-from django.contrib.postgres.fields import ArrayField
-from django.db.models import BigIntegerField, BooleanField, F, Func, Value
+from django.db.models import BooleanField, F, Func, TextField, Value
 
 
 class Among(Func):
@@ -14,4 +13,5 @@ class Among(Func):
     output_field = BooleanField()
 
     def __init__(self, name: str, ids: Collection[int]) -> None:
-        super().__init__(F(name), Value(list(ids), output_field=ArrayField(BigIntegerField())))
+        # as one text: Django and the driver would write thousands of ids one by one
+        super().__init__(F(name), Value(f"{{{','.join(map(str, ids))}}}", output_field=TextField()))

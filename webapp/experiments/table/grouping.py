@@ -15,6 +15,7 @@ from webapp.core.problems import Invalid
 
 from ..models import Run
 from . import columns, keyset, queries, seed_groups
+from .among import Among
 from .columns import Column, Source
 from .language import QueryProblem, parse, quote_text
 from .models import RunColumn, RunTag
@@ -48,7 +49,7 @@ Held = dict[str, dict[int, Value]]
 NUMBERS = ("number", "low", "high")
 VALUES = """
 SELECT column_id, run_id, text, number, low, high FROM experiments_runvalue
-WHERE run_id = ANY(%(runs)s) AND column_id = ANY(%(columns)s)
+WHERE run_id = ANY(%(runs)s::bigint[]) AND column_id = ANY(%(columns)s)
 """
 
 
@@ -143,11 +144,11 @@ def _held(ids: list[int], by: Column | None, name: str) -> Iterable[tuple[int, V
     if by is not None:
         return _values(ids, [by])[by.name].items()
     if name == TAG:
-        return RunTag.objects.filter(run__in=ids).order_by("name").values_list("run_id", "name")
+        return RunTag.objects.filter(Among("run_id", ids)).order_by("name").values_list("run_id", "name")
     if name == "by":
-        people = Run.objects.filter(pk__in=ids).values_list("pk", "created_by__name", "created_by__email")
+        people = Run.objects.filter(Among("pk", ids)).values_list("pk", "created_by__name", "created_by__email")
         return [(run_id, called or address) for run_id, called, address in people]
-    facts = Run.objects.filter(pk__in=ids).values_list("pk", keyset.ON_RUNS[name])
+    facts = Run.objects.filter(Among("pk", ids)).values_list("pk", keyset.ON_RUNS[name])
     return [(run_id, value or None) for run_id, value in facts]
 
 
@@ -160,8 +161,9 @@ def _values(ids: Collection[int], shown: Iterable[Column]) -> Held:
     found: Held = {column.name: {} for each in by_pk.values() for column in each}
     if not by_pk:
         return found
+    runs = f"{{{','.join(map(str, ids))}}}"  # the driver would write thousands of ids one by one
     with connection.cursor() as cursor:
-        cursor.execute(VALUES, {"runs": list(ids), "columns": list(by_pk)})
+        cursor.execute(VALUES, {"runs": runs, "columns": list(by_pk)})
         rows = cursor.fetchall()
     places = {
         pk: [(found[column.name], NUMBERS.index(column.attribute)) for column in each] for pk, each in by_pk.items()
@@ -178,7 +180,7 @@ def _facts(ids: Collection[int], shown: Iterable[Column]) -> Held:
     if not names:
         return {}
     held = {f"fact_{name}": AS_SHOWN.get(name, keyset.ON_RUNS[name]) for name in names}
-    rows = list(Run.objects.filter(pk__in=ids).annotate(**held).values_list("pk", *held))
+    rows = list(Run.objects.filter(Among("pk", ids)).annotate(**held).values_list("pk", *held))
     return {name: {row[0]: row[place] or "" for row in rows} for place, name in enumerate(names, 1)}
 
 

@@ -5,6 +5,7 @@ An
 order is a row of stretches (numbers, then words, then what is missing), each sorted by itself.
 """
 
+import heapq
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -101,7 +102,7 @@ def _next(stretch: KeysetStretch, begun: Place | None, wanted: int) -> list[Plac
     if not stretch.beside:
         return found
     behind = [place for place in stretch.beside if not begun or (place < begun if stretch.down else place > begun)]
-    return sorted([*found, *behind], reverse=stretch.down)[:wanted]
+    return (heapq.nlargest if stretch.down else heapq.nsmallest)(wanted, [*found, *behind])
 
 
 def _first(stretch: KeysetStretch, begun: Place | None, wanted: int) -> list[Place]:

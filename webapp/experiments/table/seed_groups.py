@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from django.db.models import Count, F, FilteredRelation, Max, Q, QuerySet, Window
 
@@ -170,6 +170,5 @@ def cell(column: Column, known: list[float | None], held: list[float | str | Non
     """The cell of runs that have these seeds (None: not known) and values."""
     words = {value for value in held if value is not None}
     if column.source != columns.Source.CONFIG and words and all(isinstance(value, float) for value in words):
-        numbers = [value if isinstance(value, float) else None for value in held]
-        return FoldedCell(column, estimate=mean_over_seeds(one_each(known, numbers)))
+        return FoldedCell(column, estimate=mean_over_seeds(one_each(known, cast("list[float | None]", held))))
     return FoldedCell(column, words.pop() if len(words) == 1 else None, differ=len(words) if len(words) > 1 else 0)

@@ -24,6 +24,12 @@ def group_text(row: "grouping.GroupRow") -> str:
 
 
 @register.filter
+def ids_text(row: "grouping.GroupRow | seed_groups.FoldedRow") -> str:
+    """The ids of the runs of a row. The filter `join` would look for signs to escape in each of thousands of numbers."""
+    return ",".join(map(str, row.ids))
+
+
+@register.filter
 def members(row: "seed_groups.FoldedRow") -> str:
     """The address of the runs of a row."""
     return urlencode({"q": f"is:any run:{','.join(map(str, row.ids[:100]))}"})

@@ -150,6 +150,7 @@ def test_the_order_is_that_of_means_that_are_computed_now(launch, team, monkeypa
             family_means.keep_oldest()
         monkeypatch.setattr(family_order, "NEAR", draw.choice([(1,), (1, 3), (4, 20)]))
         monkeypatch.setattr(computed_means, "FEW", draw.choice([0, 5000]))
+        monkeypatch.setattr(computed_means, "DENSE", draw.choice([0, 20]))
         for sort in draw.sample(SORTS, 2):
             limit, query = draw.choice([1, 2, 50]), draw.choice(QUERIES)
             expected = computed(monkeypatch, team.researcher, sort, limit, query=query)
