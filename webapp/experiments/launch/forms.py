@@ -245,10 +245,11 @@ class RunForm:
 
     @cached_property
     def notes(self) -> list[str]:
-        """Notes on the data for the config, as far as the version is counted."""
+        """Notes on the data for the config, as far as the version is counted. They need no model."""
         version = choices.named_version(self.membership.workspace_id, self.dataset)
         counts = training_counts.stored_counts(version) if version else None
-        return list(self._config.data_notes(counts)) if counts and self._config else []  # problems of a config are said
+        config = self._config or self._config_of_some_model
+        return list(config.data_notes(counts)) if counts and config else []  # problems of a config are said
 
     @property
     def asks_judges(self) -> bool:
@@ -285,6 +286,17 @@ class RunForm:
         """The config with every default; None if it is not valid."""
         try:
             return resolve(self.recipe, self.raw)
+        except ConfigInvalid:
+            return None
+
+    @property
+    def _config_of_some_model(self) -> RecipeConfig | None:
+        """The config as if a model had been chosen; None if one has been, or if anything else is wrong."""
+        section = self.raw.get("model", {})
+        if not isinstance(section, dict) or section.get("name"):
+            return None
+        try:
+            return resolve(self.recipe, checks.with_model(self.raw, "some model"))
         except ConfigInvalid:
             return None
 

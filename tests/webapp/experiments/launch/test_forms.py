@@ -3,11 +3,13 @@
 from typing import Any
 
 import pytest
+from django.template.loader import render_to_string
 
 from trainer.config import RECIPES, ConfigInvalid, resolve, upgrade_stored
 from trainer.config.objectives.policy import CHOICES
 from webapp.core.forms.formtree import Tree
 from webapp.core.problems import Conflict
+from webapp.datasets.versions import training_counts
 from webapp.experiments.launch.forms import RunForm
 from webapp.experiments.models import Run
 from webapp.experiments.runs.pages import config_rows
@@ -48,6 +50,17 @@ def test_the_defaults_survive_a_round_through_the_browser(tree):
     defaults = tree.defaults()
     read = tree.read(form_fields(tree.draw(defaults, {})))
     assert resolve("policy", read) == resolve("policy", {})
+
+
+def test_remarks_about_the_data_are_shown_before_a_model_is_chosen(team, version):
+    version.training = {"form": training_counts.FORM, "train": {"examples": 3, "rated": 2}, "heldout": {}}
+    version.save()
+    form = RunForm.blank(team.researcher, dataset=version.dataset.name)
+    form.raw |= {"scaffold": None, "hint": {"unknown": 0.5}, "model": {**form.raw["model"], "name": ""}}
+    page = render_to_string("experiments/_form.html", {"form": form})
+    assert "Remarks about the data" in page and "1 of 3 training prompts (33%) have no pass rate yet" in page
+    form = RunForm(team.researcher, raw=form.raw | {"steps": 0}, dataset=form.dataset)
+    assert form.notes == [], "a problem of another field is said there"
 
 
 def test_a_new_form_proposes_data_that_the_recipe_can_use(team):
