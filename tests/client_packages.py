@@ -28,6 +28,8 @@ VERIFIERS = (  # only those requirements that its judges and tasksets import
     "protobuf-py==0.6.0", "protobuf-py-ext==0.6.0", "pyqwest==0.12.0", "renderers==0.1.12", "sniffio==1.3.1", "sse-starlette==3.7.0",
     "starlette==1.10.0", "tenacity==9.2.1", "tomli_w==1.2.0", "typing-extensions==4.16.0",
 )  # fmt: skip
+VERL = ("verl==0.9.1", "orjson==3.13.0")  # the packages themselves need clusters; what logs needs these
+AXOLOTL = ("axolotl==0.19.0",)
 _KEPT = Path(__file__).parents[1] / ".pytest_cache" / "clients"
 
 

@@ -166,6 +166,57 @@ TRAINS = """
 """
 
 
+# of the packages of other trainers, a test loads the module that logs: the whole package asks for a cluster or for cards
+LOADS = """
+    import importlib.util, sys, types
+
+    def load(folder, name):
+        sys.path.insert(0, folder)
+        spec = importlib.util.spec_from_file_location(name.replace("/", "_"), f"{folder}/{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+"""
+VERL_LOGS = """
+    module = load(FOLDER, "verl/utils/tracking")
+    config = {"actor": {"lr": 1e-6, "betas": [0.9, 0.95], "path": None}, "more": {f"key{n}": n for n in range(250)}}
+    tracking = module.Tracking("by verl", "first run", default_backend=["mlflow"], config=config)
+    for step in range(1, 4):
+        values = {"critic/score/mean": step / 4, "val-core/gsm8k/reward/mean@8": 0.5, "perf//tokens": 10.0, "actor/kl (k3)": 0.25}
+        tracking.log(data=values, step=step)
+    samples = [("What is 1 + 1?", "2", 1.0), ("Say 你好", "你好", 0.0)]
+    module.ValidationGenerationsLogger("by verl", "first run").log(["mlflow"], samples, 3)
+    tracking.finish()
+"""
+AXOLOTL_TRAINS = """
+    import os
+
+    logging, distributed = types.ModuleType("axolotl.utils.logging"), types.ModuleType("axolotl.utils.distributed")
+    logging.get_logger, distributed.is_main_process = __import__("logging").getLogger, lambda: True
+    sys.modules |= {"axolotl.utils.logging": logging, "axolotl.utils.distributed": distributed}
+    dictionaries = types.ModuleType("axolotl.utils.dict")
+    class DictDefault(dict):
+        def __getattr__(self, name):
+            return self.get(name)
+    dictionaries.DictDefault = DictDefault
+    sys.modules["axolotl.utils.dict"] = dictionaries
+    chosen = DictDefault(mlflow_experiment_name="by axolotl", mlflow_run_name="tuned", hf_mlflow_log_artifacts=True)
+    load(FOLDER, "axolotl/utils/mlflow_").setup_mlflow_env_vars(chosen)
+    assert chosen.use_mlflow and os.environ["MLFLOW_EXPERIMENT_NAME"] == "by axolotl"
+    saves = load(FOLDER, "axolotl/utils/callbacks/mlflow_").SaveAxolotlConfigtoMlflowCallback
+    open("tuned.yml", "w").write("base_model: tiny\\n")
+
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=32, n_positions=16, n_embd=8, n_layer=1, n_head=1))
+    rows = [{"input_ids": torch.arange(8) % 32, "labels": torch.arange(8) % 32} for _ in range(4)]
+    settings = TrainingArguments("out", max_steps=2, logging_steps=1, per_device_train_batch_size=2, report_to=["mlflow"],
+                                 save_strategy="steps", save_steps=2, use_cpu=True, run_name=chosen.mlflow_run_name)
+    Trainer(model, settings, train_dataset=rows, callbacks=[saves("tuned.yml")]).train()
+"""
+
+
 @pytest.fixture
 def program(server, tmp_path):  # noqa: F811
     """`program(text, membership)` starts a program with an address and a token, and without our code."""
@@ -277,3 +328,41 @@ def test_a_trainer_of_transformers_logs_by_the_address_alone(program):
     assert (run.state, str(run), run.experiment.name) == ("finished", "by transformers", "Default")
     assert run.config["max_steps"] == "4" and run.summary["train_loss"] > 0
     assert Point.objects.filter(run=run, key="loss").count() == 4
+
+
+def loading(pins: tuple[str, ...], text: str) -> str:
+    """The text of a program that can load modules of these packages."""
+    folder = f"FOLDER = {str(client_packages.folder(pins))!r}\n"
+    return folder + textwrap.dedent(LOADS) + textwrap.dedent(text)
+
+
+def test_verl_logs_by_the_address_alone(program):
+    """Its tracker with its whole config, names of metrics that the protocol does not know, and its table of validation samples."""
+    team = make_team()
+    ended(program(loading(client_packages.VERL, VERL_LOGS), team.researcher))
+    run = Run.objects.get()
+    assert (run.state, str(run), run.experiment.name) == ("finished", "first run", "by verl")
+    assert run.config["actor/lr"] == "1e-06" and run.config["more/key249"] == "249"
+    assert run.config["actor/betas/list_len"] == "2"
+    keys = {"critic/score/mean", "val-core/gsm8k/reward/mean_at_8", "perf/tokens", "actor/kl _k3_"}
+    assert set(Point.objects.filter(run=run).values_list("key", flat=True)) == keys
+    assert list(
+        Point.objects.filter(run=run, key="critic/score/mean").order_by("step").values_list("value", flat=True)
+    ) == [
+        0.25,
+        0.5,
+        0.75,
+    ]
+    assert Artifact.objects.get(run=run).path == "files/val_step3.json"
+
+
+def test_axolotl_logs_by_its_config_and_the_address(program):
+    """Its settings of the experiment, its callback that keeps the config, and the trainer of transformers with its checkpoints."""
+    team = make_team()
+    ended(program(loading(client_packages.AXOLOTL, AXOLOTL_TRAINS), team.researcher))
+    run = Run.objects.get()
+    assert (run.state, str(run), run.experiment.name) == ("finished", "tuned", "by axolotl")
+    assert Point.objects.filter(run=run, key="loss").count() == 2 and run.config["max_steps"] == "2"
+    paths = list(Artifact.objects.filter(run=run).values_list("path", flat=True))
+    assert any(path.startswith("files/axolotl_config_") for path in paths), paths
+    assert any("checkpoint-2/" in path for path in paths), paths
