@@ -7,11 +7,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from tests.concurrency import concurrently
 from tests.team import browser
 from trainer.inference.models import make_tiny
+from webapp.core.database import migration_states
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
 from webapp.experiments.lifecycle import services as lifecycle
@@ -306,6 +309,30 @@ def test_each_version_of_one_folder_keeps_its_run(team, rest_client, tmp_path):
     Run.objects.update(state="finished")
     with pytest.raises(Conflict, match="summaries 1"):
         lifecycle.delete(team.researcher, Run.objects.with_names().get())
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_migration_restores_the_links_that_a_later_version_took_over(team, rest_client, tmp_path, runs):
+    """The links of before: the newest version has that of `config.json`. A model that versions of two runs name gets none."""
+    run, first = loadable_version(rest_client, tmp_path / "tiny")
+    rest_client.post("model-versions/create", name="summaries", source=f"runs:/{run}/final")
+    second = RegisteredModel.objects.exclude(pk=first.pk).get()
+    Artifact.objects.filter(registered__isnull=False).update(registered=None)
+    Artifact.objects.filter(path="files/final/config.json").update(registered=second)
+    if runs == 2:
+        other = LoggedRun.objects.get(key=rest_client.run())
+        version = FamilyVersion.objects.get(model=first)
+        FamilyVersion.objects.create(family=version.family, number=9, row=other, source="", model=first)
+    at_migration("0072_named_rows_of_sweeps")
+    at_migration("0073_runs_of_registered_models")
+    row = LoggedRun.objects.get(key=run).run_id
+    assert Artifact.objects.get(registered=second).path == "files/final/config.json", "it stays"
+    assert list(Artifact.objects.filter(registered=first).values_list("run", flat=True)) == ([row] if runs == 1 else [])
+
+
+def at_migration(name: str) -> None:
+    with migration_states.fast():
+        MigrationExecutor(connection).migrate([("experiments", name)])
 
 
 def test_a_pickle_is_kept_and_never_loaded(rest_client):
