@@ -281,16 +281,17 @@ def _trackio(server: Server, opened: trackio.Database, experiment: str, told: Te
 
 
 def _neptune(server: Server, files: list[Path], experiment: str, told: Telling) -> list[Sent]:
-    runs: dict[tuple[str, str], tuple[Target, list[int]]] = {}
+    runs: dict[neptune.Place, tuple[Target, list[int]]] = {}
+    about = neptune.about(files)
     for path in files:
         for part in neptune.parts(path):
             place = (part.project, part.run)
             if place not in runs:
-                name = str(part.config.get(neptune.NAME) or part.run)
+                known = about.get(place, {})
+                name, began = str(known.get(neptune.NAME) or part.run), known.get(neptune.BEGAN)
+                began_ms = round((began.timestamp() if began else path.stat().st_mtime) * 1000)
                 what = f"{part.project}\n{part.run}"
-                target = Target(
-                    server, "Neptune", experiment or part.project[:120], name, what, round(path.stat().st_mtime * 1000)
-                )
+                target = Target(server, "Neptune", experiment or part.project[:120], name, what, began_ms)
                 runs[place] = (target, [0])
             target, last = runs[place]
             target.params(part.config)

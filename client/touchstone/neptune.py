@@ -1,7 +1,7 @@
 """Reads what Neptune's exporter writes: a folder of Parquet files with one row for each value, in parts for each run. Needs pyarrow."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ VALUES = (
     "datetime_value",
     "string_set_value",
     "histogram_value",
+    "file_value",
 )
 PLAIN = {
     "int": "int_value",
@@ -27,7 +28,8 @@ PLAIN = {
     "datetime": "datetime_value",
     "string_set": "string_set_value",
 }
-NAME = "sys/name"
+NAME, BEGAN = "sys/name", "sys/creation_time"
+Place = tuple[str, str]  # project and run
 DENSITIES = (
     "DENSITY",
     "DENSITIES",
@@ -53,6 +55,29 @@ def check(path: Path) -> None:
         raise ValueError(f"{path} is not an export of Neptune: it lacks {', '.join(sorted(set(COLUMNS) - names))}.")
 
 
+def about(files: Sequence[Path]) -> dict[Place, dict[str, Any]]:
+    """Name and beginning of each run, by their paths. A file of several runs has the names of all of them far behind its first rows."""
+    found: dict[Place, dict[str, Any]] = {}
+    for path in files:
+        with _opened(path) as file:
+            wanted = ("project_id", "run_id", "attribute_path", "string_value", "datetime_value")
+            names = [name for name in wanted if name in file.schema_arrow.names]
+            for batch in file.iter_batches(columns=names):
+                for row in batch.filter(_is_about(batch["attribute_path"])).to_pylist():
+                    value = row.get("datetime_value" if row["attribute_path"] == BEGAN else "string_value")
+                    if value is not None:
+                        place = (str(row["project_id"]), str(row["run_id"]))
+                        found.setdefault(place, {})[row["attribute_path"]] = value
+    return found
+
+
+def _is_about(paths: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.is_in(paths, pa.array([NAME, BEGAN], paths.type))
+
+
 def parts(path: Path) -> Iterator[Part]:
     """The runs of a file, a few thousand rows at a time."""
     with _opened(path) as file:
@@ -73,14 +98,19 @@ def _opened(path: Path) -> Any:
 
 
 def _sorted(rows: list[dict[str, Any]]) -> Iterator[Part]:
-    found: dict[tuple[str, str], Part] = {}
+    found: dict[Place, Part] = {}
     for row in rows:
         place = (str(row["project_id"]), str(row["run_id"]))
         part = found.setdefault(place, Part(*place))
         kind, path = row["attribute_type"], str(row["attribute_path"])
         if kind in PLAIN:
             value = row.get(PLAIN[kind])
-            part.config[path] = ", ".join(value) if isinstance(value, list) else value
+            if (
+                value is not None
+            ):  # the exporter writes a row without a value for each attribute that only other runs have
+                part.config[path] = ", ".join(value) if isinstance(value, list) else value
+        elif row["timestamp"] is None and all(row.get(name) is None for name in VALUES):
+            continue  # such a row of a series
         elif (values := _values(row)) is None:
             part.unsaid[f"{kind} of {path}"] += 1
         elif not values:

@@ -11,7 +11,7 @@ import struct
 import tarfile
 import zipfile
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from errno import EACCES
 from pathlib import Path
@@ -276,44 +276,104 @@ def test_a_file_that_may_not_be_read_is_left_out(remote, tmp_path, monkeypatch):
     assert sent.name == "first" and passed == [f"{tmp_path / 'secret'} cannot be read: Permission denied"]
 
 
-@database
-def test_an_export_of_neptune_is_read(remote, tmp_path):
-    moment = datetime(2025, 11, 1, tzinfo=UTC)
-    row = {"project_id": "lab/caps", "run_id": "CAP-1", "step": None, "timestamp": None, "int_value": None, "float_value": None, "string_value": None}  # fmt: skip
-    rows = [
-        row | {"attribute_path": "sys/name", "attribute_type": "string", "string_value": "small"},
-        row | {"attribute_path": "config/lr", "attribute_type": "float", "float_value": 0.5},
-        row | {"attribute_path": "config/layers", "attribute_type": "int", "int_value": 3},
-        row | {"attribute_path": "log", "attribute_type": "string_series", "string_value": "hi", "step": Decimal(1)},
-        *(
-            row
-            | {
-                "attribute_path": "loss",
-                "attribute_type": "float_series",
-                "float_value": 2.0 - float(step),
-                "step": step,
-                "timestamp": moment,
-            }
-            for step in (Decimal(0), Decimal(1), Decimal("1.5"))
+EXPORT = pa.schema(
+    [
+        *((name, pa.string()) for name in ("project_id", "run_id", "attribute_path", "attribute_type")),
+        ("step", pa.decimal128(18, 6)),
+        ("timestamp", pa.timestamp("ms", tz="UTC")),
+        ("int_value", pa.int64()),
+        ("float_value", pa.float64()),
+        ("string_value", pa.string()),
+        ("bool_value", pa.bool_()),
+        ("datetime_value", pa.timestamp("ms", tz="UTC")),
+        ("string_set_value", pa.list_(pa.string())),
+        ("file_value", pa.struct([("path", pa.string())])),
+        (
+            "histogram_value",
+            pa.struct([("type", pa.string()), ("edges", pa.list_(pa.float64())), ("values", pa.list_(pa.float64()))]),
         ),
     ]
-    schema = pa.schema(
-        [
-            *((name, pa.string()) for name in ("project_id", "run_id", "attribute_path", "attribute_type")),
-            ("step", pa.decimal128(18, 6)),
-            ("timestamp", pa.timestamp("ms", tz="UTC")),
-            ("int_value", pa.int64()),
-            ("float_value", pa.float64()),
-            ("string_value", pa.string()),
-        ]
-    )
-    for part, chosen in enumerate((rows[:5], rows[5:])):
-        pq.write_table(pa.Table.from_pylist(chosen, schema), tmp_path / f"CAP-1_part_{part}.parquet")
+)
+"""The columns and types of every file of neptune-exporter."""
+MOMENT = datetime(2025, 11, 1, tzinfo=UTC)
+
+
+def exported(run: str, path: str, kind: str, value: Any, step: Decimal | None = None) -> dict[str, Any]:
+    """A row of an export. Rows of a series have a step, and a time if they have a value."""
+    timed = {"step": step, "timestamp": MOMENT if step is not None and value is not None else None}
+    column = {kind.removesuffix("_series") + "_value": value}
+    return {"project_id": "lab/caps", "run_id": run, "attribute_path": path, "attribute_type": kind} | timed | column
+
+
+def write_export(folder: Path, run: str, *parts: list[dict[str, Any]]) -> None:
+    """Parts of a run where the exporter puts them: a folder for each project, names with a digest behind them."""
+    place = folder / "lab_caps-0f6c1d2e3a4b5c6d"
+    place.mkdir(exist_ok=True)
+    for number, rows in enumerate(parts):
+        pq.write_table(pa.Table.from_pylist(rows, EXPORT), place / f"{run}-89abcdef01234567_part_{number}.parquet")
+
+
+@database
+def test_an_export_of_neptune_is_read(remote, tmp_path):
+    single = [
+        exported("CAP-1", "sys/name", "string", "small"),
+        exported("CAP-1", "sys/creation_time", "datetime", MOMENT - timedelta(hours=2)),
+        exported("CAP-1", "sys/tags", "string_set", ["a", "b"]),
+        exported("CAP-1", "config/lr", "float", 0.5),
+        exported("CAP-1", "config/layers", "int", 3),
+        exported("CAP-1", "config/tied", "bool", True),
+    ]
+    series = [
+        exported("CAP-1", "loss", "float_series", 2.0 - float(step), step)
+        for step in (Decimal(0), Decimal(1), Decimal("1.5"))
+    ]
+    others = [
+        exported("CAP-1", "log", "string_series", "hi", Decimal(1)),
+        exported("CAP-1", "model", "file", {"path": "CAP-1/model.bin"}),
+    ]
+    write_export(tmp_path, "CAP-1", [*single, *series[:1]], series[1:] + others)
     (sent,) = imports.send(remote, tmp_path)
-    assert (sent.experiment, sent.name, sent.points, sent.params) == ("lab/caps", "small", 2, 3)
-    assert dict(sent.unsaid) == {"string_series of log": 1, "values of loss at steps that are not whole numbers": 1}
+    assert (sent.experiment, sent.name, sent.points, sent.params) == ("lab/caps", "small", 2, 6)
+    assert dict(sent.unsaid) == {
+        "string_series of log": 1,
+        "values of loss at steps that are not whole numbers": 1,
+        "file of model": 1,
+    }
     assert points("small", "loss") == {0: 2.0, 1: 1.0}
-    assert Run.objects.get().config == {"sys/name": "small", "config/lr": "0.5", "config/layers": "3"}
+    run = Run.objects.get()
+    assert {key: run.config[key] for key in ("config/lr", "config/layers", "config/tied", "sys/tags")} == {
+        "config/lr": "0.5",
+        "config/layers": "3",
+        "config/tied": "True",
+        "sys/tags": "a, b",
+    }
+    assert (run.started_at, run.ended_at) == (MOMENT - timedelta(hours=2), MOMENT), "not when the file was written"
+
+
+@database
+def test_attributes_that_only_other_runs_of_an_export_have_are_no_values(remote, tmp_path):
+    """The exporter fetches several runs at once as one table, so each run has a row for every attribute of all of them. An attribute that
+    has two types has two."""
+    rows = [
+        exported("CAP-2", "config/lr", "float", 0.5),
+        exported("CAP-2", "config/lr", "int", None),
+        exported("CAP-2", "config/depth", "int", None),
+        exported("CAP-2", "loss", "float_series", 1.0, Decimal(0)),
+        exported("CAP-2", "val/loss", "float_series", None, Decimal(0)),
+        exported("CAP-2", "text", "string_series", None, Decimal(0)),
+    ]
+    write_export(tmp_path, "CAP-2", rows)
+    (sent,) = imports.send(remote, tmp_path)
+    assert (Run.objects.get().config, dict(sent.unsaid)) == ({"config/lr": "0.5"}, {})
+    assert (sent.params, sent.points) == (1, 1)
+
+
+@database
+def test_a_run_of_neptune_has_its_name_however_late_the_name_comes(remote, tmp_path):
+    many = [exported("CAP-3", f"config/{number}", "int", None) for number in range(5_000)]
+    write_export(tmp_path, "CAP-3", [*many, exported("CAP-3", "sys/name", "string", "late")])
+    (sent,) = imports.send(remote, tmp_path)
+    assert sent.name == "late"
 
 
 @database
