@@ -100,7 +100,10 @@ def database() -> Iterator[None]:
         try:
             subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], check=True)
             import django
+            from django.conf import settings
 
+            # no Redis runs here: rate limits are counted in this process
+            settings.CACHES["default"] = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
             django.setup()
             yield
         finally:
