@@ -40,6 +40,7 @@ class Project(models.Model):
     state = models.CharField(max_length=8, choices=State.choices, default=State.DRAFT)
     tasks_total = models.PositiveIntegerField(default=0)  # written with the tasks; gold tasks not counted
     tasks_made = models.BooleanField(default=False)  # a worker makes them, because a version may have 100,000 examples
+    tasks_problem = models.CharField(max_length=500, blank=True)  # why they could not be made; it is tried again
     created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
 

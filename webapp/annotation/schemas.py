@@ -90,6 +90,7 @@ class ProjectOut(Schema):
     strategy: str
     settings: Settings
     tasks_made: bool
+    tasks_problem: str = Field(description="The reason why the tasks could not be made; it is tried again every minute")
     created_at: datetime
     progress: ProjectProgressOut
     people: int = Field(description="People who take part and are not paused")

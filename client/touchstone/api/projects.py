@@ -282,6 +282,7 @@ class ProjectOut(TypedDict):
     strategy: str
     settings: Settings
     tasks_made: bool
+    tasks_problem: str
     created_at: str
     progress: ProjectProgressOut
     people: int

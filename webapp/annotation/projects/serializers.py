@@ -23,6 +23,7 @@ def project(row: ProjectRow) -> dict[str, Any]:
         "strategy": found.strategy,
         "settings": found.settings,
         "tasks_made": found.tasks_made,
+        "tasks_problem": found.tasks_problem,
         "created_at": found.created_at,
         "progress": progress(row.progress),
         "people": row.people,

@@ -42,16 +42,21 @@ def make(project_id: int) -> None:
     """Writes the project's tasks as `task_factory.subjects_of` says, ranked by its strategy.
 
     Streams the version and commits batch by batch. After an interruption it simply runs again: a task that exists stays as it is. One
-    worker at a time; a second one returns at once.
+    worker at a time; a second one returns at once. If it fails, the project says why until it succeeds.
     """
     with locks.exclusive(locks.Work.TASKS, project_id) as ours:
         project = Project.objects.filter(id=project_id).select_related("workspace", "version").first()
         if not ours or project is None or project.tasks_made:
             return
-        tasks = _made(project)
-        while batch := list(islice(tasks, BATCH)):
-            _insert(project, batch)
-        _finish(project)
+        try:
+            tasks = _made(project)
+            while batch := list(islice(tasks, BATCH)):
+                _insert(project, batch)
+            _finish(project)
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"[:500].replace("\0", "␀")
+            Project.objects.filter(id=project_id).update(tasks_problem=problem)
+            raise
         with connection.cursor() as cursor:  # claims begin at once and need a plan for a table of this size
             cursor.execute("ANALYZE annotation_task")
 
@@ -119,7 +124,7 @@ def _total(project: Project) -> int:
 def _finish(project: Project) -> None:
     """Stores the number of examples that gave no task. This is not an error, but it must not be hidden."""
     total = _total(project)
-    Project.objects.filter(id=project.pk).update(tasks_total=total, tasks_made=True)
+    Project.objects.filter(id=project.pk).update(tasks_total=total, tasks_made=True, tasks_problem="")
     used = Task.objects.filter(project=project).values("example").distinct().count()
     unused = VersionMember.objects.filter(version_id=project.version_id).count() - used
     audit.record(project.workspace, None, "project.tasks_made", project, tasks=total, examples_without=unused)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.team import ApiClient, browser
 from tests.webapp.annotation.seed import ANSWER, make_project, pair
 from webapp.annotation.models import Answer, Project, Task
 from webapp.annotation.projects import gold_services, task_services
@@ -117,6 +118,22 @@ def test_making_tasks_twice_or_after_a_crash_makes_each_once(team, monkeypatch):
 
 
 @pytest.mark.django_db
+def test_a_project_whose_tasks_cannot_be_made_says_why_until_they_are(team, monkeypatch):
+    project = make_project(team.researcher, 3)
+    Task.objects.all().delete()
+    Project.objects.update(tasks_made=False)
+    with monkeypatch.context() as broken:
+        broken.setattr(task_factory, "rank", lambda *_: [][0])
+        with pytest.raises(IndexError):
+            task_services.make(project.pk)
+    page = browser(team.researcher).get(f"/projects/{project.pk}").content.decode()
+    assert "The tasks could not be made." in page and "IndexError: list index out of range" in page
+    assert "IndexError" in ApiClient(team.researcher).get(f"/projects/{project.pk}").json()["tasks_problem"]
+    task_services.make(project.pk)
+    project.refresh_from_db()
+    assert project.tasks_made and project.tasks_problem == ""
+
+
 def test_examples_without_a_task_are_counted_in_the_audit_log(team):
     make_project(team.researcher, [pair("q1"), pair("q2", responses=[], preferences=[])])
     assert AuditEntry.objects.get(action="project.tasks_made").detail == {"tasks": 1, "examples_without": 1}
