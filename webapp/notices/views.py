@@ -3,7 +3,6 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -11,6 +10,7 @@ from webapp.accounts.access import member, require
 from webapp.core.database.paging import page
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.requests.numbers import whole_number
+from webapp.core.requests.own_pages import own_page
 
 from . import access, queries, services, words
 from .dispatch import READER
@@ -75,9 +75,7 @@ def watch(request: HttpRequest, kind: str, subject_id: int) -> HttpResponseBase:
 
 
 def _back(request: HttpRequest) -> str:
-    target = request.POST.get("next", "")
-    safe = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
-    return target if safe and target.startswith("/") else "/notices"
+    return own_page(request, request.POST.get("next")) or "/notices"
 
 
 @member(READER)

@@ -55,6 +55,12 @@ def test_another_site_is_never_the_way_back(client, person):
     assert response.headers["Location"] == "/"
 
 
+@pytest.mark.parametrize("target", ["nonsense", "share_links", "run", "http://testserver/runs/new"])
+def test_only_the_path_of_a_page_is_a_way_back(client, person, target):
+    response = client.post("/sign-in", {"email": person.email, "password": PASSWORD, "next": target})
+    assert response.headers["Location"] == "/"
+
+
 def test_guessing_is_stopped(client, person, settings):
     for _ in range(settings.AXES_FAILURE_LIMIT):
         last = client.post("/sign-in", {"email": person.email, "password": "wrong"})

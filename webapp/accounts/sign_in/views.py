@@ -6,12 +6,12 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import path
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from webapp.core.requests.limits import seconds_to_wait
+from webapp.core.requests.own_pages import own_page
 
 from ..models import User
 from ..sessions.services import record_session
@@ -24,9 +24,7 @@ SIGN_INS_PER_MINUTE = 60  # from one network address, for any accounts: stops on
 
 def _next(request: HttpRequest) -> str:
     """The address to go to after signing in, if it is on this site."""
-    target = request.POST.get("next") or request.GET.get("next") or ""
-    safe = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
-    return target if safe else settings.LOGIN_REDIRECT_URL
+    return own_page(request, request.POST.get("next") or request.GET.get("next")) or settings.LOGIN_REDIRECT_URL
 
 
 @login_not_required

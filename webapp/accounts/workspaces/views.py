@@ -8,8 +8,9 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import path
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST
+
+from webapp.core.requests.own_pages import own_page
 
 from ..access import member, require
 from ..authentication.middleware import SESSION_KEY
@@ -49,9 +50,8 @@ def share_links_allow(request: HttpRequest) -> HttpResponse:
     """Allows share links or not, as the pressed button says in `allow`: "yes" or "no". Then the person is at `next` again."""
     allowed = services.allow_share_links(require(request), request.POST.get("allow") == "yes").allows_share_links
     messages.success(request, "Share links are allowed." if allowed else "Share links are forbidden. None opens now.")
-    target = request.POST.get("next", "")
-    safe = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
-    return redirect(target if allowed and safe and target.startswith("/") else "share_links")
+    back = own_page(request, request.POST.get("next")) if allowed else ""
+    return redirect(back or "share_links")
 
 
 urls = [

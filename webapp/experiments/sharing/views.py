@@ -6,7 +6,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme, urlencode
+from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -16,6 +16,7 @@ from webapp.core.database.paging import page
 from webapp.core.pages import confirmation
 from webapp.core.problems import Invalid, Problem
 from webapp.core.requests.numbers import whole_number
+from webapp.core.requests.own_pages import own_page
 
 from ..models import Run, ShareLink
 from ..table import comparing
@@ -93,7 +94,7 @@ def share_links(request: HttpRequest) -> HttpResponseBase:
     listed = queries.listed(found.items)
     rows = [(row, listed[row.pk], _standing(row, listed[row.pk], row.pk in working)) for row in found.items]
     context = {"rows": rows, "next": found.next, "here": request.get_full_path(), "owns": membership.may(Role.OWNER)}
-    context["came_from"] = _own_page(request, request.GET.get("from", ""))
+    context["came_from"] = own_page(request, request.GET.get("from"))
     return render(request, "experiments/sharing/links.html", context)
 
 
@@ -121,10 +122,4 @@ def share_revoke(request: HttpRequest, link_id: int) -> HttpResponseBase:
 
 def _back(request: HttpRequest) -> str:
     """The page on which the button was."""
-    return _own_page(request, request.POST.get("next", "")) or reverse("share_links")
-
-
-def _own_page(request: HttpRequest, target: str) -> str:
-    """The target if it is a page of this installation, else empty."""
-    safe = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
-    return target if safe and target.startswith("/") else ""
+    return own_page(request, request.POST.get("next")) or reverse("share_links")
