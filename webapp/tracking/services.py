@@ -179,10 +179,13 @@ def settle(
             run.name = names.optional_name(name, "run_name")
         if state is not None:
             run.state = state
-            run.ended_at = _end(run, ended_at) if state in OVER else None
+            run.ended_at = (ended_at or run.ended_at or timezone.now()) if state in OVER else None
+            if run.ended_at and run.started_at:
+                # a file may name only the end, and the clock of a program may be set back while it runs
+                run.started_at = min(run.started_at, run.ended_at)
         if moved:
             run.state_at, run.state_reason = timezone.now(), _why(row) if state == State.FAILED else ""
-        run.save(update_fields=["name", "state", "state_at", "state_reason", "ended_at", "heartbeat_at"])
+        run.save(update_fields=["name", "state", "state_at", "state_reason", "started_at", "ended_at", "heartbeat_at"])
         if moved:
             if run.state in OVER:
                 table_facts.keep_took(membership.workspace_id, run)
@@ -190,12 +193,6 @@ def settle(
         else:
             broadcasts.run_changed(run)
     row.run = run
-
-
-def _end(run: Run, ended_at: datetime | None) -> datetime:
-    """The time of the end, never before the start: the clock of the program may have been set back meanwhile."""
-    end = ended_at or run.ended_at or timezone.now()
-    return max(end, run.started_at) if run.started_at else end
 
 
 def _why(row: LoggedRun) -> str:
