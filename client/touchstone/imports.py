@@ -214,7 +214,7 @@ def _event_files(
                 if folder not in runs:
                     inside = os.path.relpath(folder, root if root.is_dir() else root.parent)
                     name = experiment if inside == "." else inside
-                    began = min(round(each.stat().st_mtime * 1000) for each in paths)
+                    began = min(_began_ms(each, tensorboard.EventFile(each).scalars()) for each in paths)
                     target = Target(server, "TensorBoard", experiment, name, f"{inside}\n{paths[0].name}", began)
                     runs[folder] = (target, {}, [0])
                 target, readers, last = runs[folder]
@@ -229,6 +229,13 @@ def _event_files(
         if not follow_s:
             raise
     return [_over(target, readers, last[0], told) for target, readers, last in runs.values()]
+
+
+def _began_ms(path: Path, found: Iterator[tensorboard.Scalar]) -> int:
+    """The time of the first value, or of the file if it was written earlier. A copied file is younger than its values."""
+    written = round(path.stat().st_mtime * 1000)
+    first = next(found, None)
+    return min(written, first.time_ms) if first and first.time_ms > 0 else written
 
 
 def _look(target: Target, readers: dict[Path, tensorboard.EventFile], paths: list[Path], last: list[int]) -> None:
@@ -264,7 +271,7 @@ def _trackio(server: Server, opened: trackio.Database, experiment: str, told: Te
             experiment or path.stem,
             name,
             f"{path.stem}\n{what}",
-            round(path.stat().st_mtime * 1000),
+            _began_ms(path, opened.scalars(key, Counter())),
         )
         config = opened.config(key)
         target.params({name: value for name, value in config.items() if not name.startswith("_")})

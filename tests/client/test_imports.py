@@ -52,7 +52,9 @@ def test_event_files_become_runs_by_their_folders(remote):
     )
     assert run.logged.tags["imported.from"] == "TensorBoard"
     assert Run.objects.get(name=hyper).config == {"lr": "0.001", "opt": "adam"}
-    assert Run.objects.get(name="run-b").ended_at == datetime(2023, 11, 14, 22, 13, 23, tzinfo=UTC)
+    ended = datetime(2023, 11, 14, 22, 13, 23, tzinfo=UTC)
+    other = Run.objects.get(name="run-b")
+    assert (other.started_at, other.ended_at) == (ended - timedelta(seconds=3), ended), "not when the file was written"
 
 
 @database
@@ -201,6 +203,8 @@ def test_a_database_of_trackio_is_read(remote):
     assert run.config == {"lr": "0.001", "layers": "[1, 2]"} and run.logged.tags["trackio.created"].startswith(
         "2026-11-27"
     )
+    moment = datetime(2026, 11, 27, 23, 10, 11, 546_000, tzinfo=UTC)
+    assert (run.started_at, run.ended_at) == (moment, moment), "its only values, not when the file was written"
 
 
 @database
