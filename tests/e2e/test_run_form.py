@@ -145,3 +145,21 @@ def test_the_time_follows_the_fields_and_nothing_jumps_when_it_comes(form, team)
     change(form, "f-steps", lambda field: enter(field, "400"))
     expect(time).to_contain_text("about 4 hours")
     look(form, "time")
+
+
+def test_an_abandoned_check_writes_no_error_and_one_that_fails_does(form):
+    written, held = [], []
+    form.on("console", lambda message: written.append(message.text) if message.type == "error" else None)
+    form.route("**/runs/new*", lambda route: route.continue_() if held else held.append(route))
+    with form.expect_event("requestfailed") as abandoned:
+        with form.expect_request("**/runs/new*"):
+            enter(form.locator("#f-seed"), "1")
+        change(form, "f-seed", lambda field: enter(field, "2"))
+    assert abandoned.value.failure == "net::ERR_ABORTED"
+    expect(form.locator("#f-seed")).to_have_value("2")
+    assert written == []
+    form.unroute("**/runs/new*")
+    form.route("**/runs/new*", lambda route: route.abort())
+    enter(form.locator("#f-seed"), "3")
+    expect(form.locator(".toast")).to_be_visible()
+    assert any(text.startswith("htmx:sendError") for text in written)

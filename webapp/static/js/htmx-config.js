@@ -8,6 +8,13 @@ document.addEventListener("htmx:configRequest", (event) => {
   if (event.detail.verb !== "get") event.detail.headers["X-CSRFToken"] = csrfToken();
 });
 
+// `hx-sync` aborts a request if a newer one takes its place, and htmx would write that to the console as two errors. A request that fails
+// writes the name of its failure there all the same (`htmx:sendError`, `htmx:timeout`, `htmx:responseError`).
+const NO_FAILURE = new Set(["htmx:afterRequest", "htmx:sendAbort"]);
+htmx.logger = (node, name, detail) => {
+  if (NO_FAILURE.has(name)) delete detail.error; // htmx writes it after this call, and has made `detail` for this event alone
+};
+
 // If a fragment is loaded again, opened parts stay open and keep the focus; only what has changed is drawn.
 let opened = new Set();
 let focused = "";
