@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 from django.db import connection, transaction
@@ -113,14 +114,17 @@ def create(membership: Membership, url: str, events: Sequence[str]) -> tuple[Web
 def change(
     membership: Membership, hook: Webhook, *, url: str | None = None, events: Sequence[str] | None = None
 ) -> None:
-    """Points the hook elsewhere or at other events. Raises Invalid at `url` or `events`; None leaves as it is."""
+    """Points the hook elsewhere or at other events. Raises Invalid at `url` or `events`; None leaves as it is, also if somebody else changes it
+    at the same time. Raises Conflict if the hook was deleted meanwhile."""
+    fields: dict[str, Any] = {"failures": 0, "quiet_until": None}  # another address, another chance
     if url is not None:
-        hook.url = targets.checked(url)
+        fields["url"] = targets.checked(url)
     if events is not None:
-        hook.events = _events(events)
-    hook.failures, hook.quiet_until = 0, None  # another address, another chance
+        fields["events"] = _events(events)
     with transaction.atomic():
-        hook.save(update_fields=["url", "events", "failures", "quiet_until"])
+        if not Webhook.objects.filter(pk=hook.pk).update(**fields):
+            raise Conflict("The webhook was deleted meanwhile.", code="gone")
+        hook.refresh_from_db()
         audit.record(membership, membership.user, "webhook.changed", hook, host=_host(hook.url), events=hook.events)
 
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 from tests.team import ApiClient, browser
 from webapp.core.encryption import unseal
 from webapp.core.models import AuditEntry
+from webapp.core.problems import Conflict
 from webapp.webhooks import delivering, services
 from webapp.webhooks.events import EVENTS
 from webapp.webhooks.models import Delivery, Webhook
@@ -216,6 +217,18 @@ def test_the_api_does_what_the_pages_do(team, receiver, eager, django_capture_on
     assert script.post(f"{hook}/secret").json()["secret"] != made.json()["secret"]
     assert script.delete(hook).status_code == 204
     assert script.get(hook).status_code == 404
+
+
+def test_of_two_people_at_once_each_changes_only_what_they_have_changed(team, hook, receiver):
+    """An owner moves a hook away from an address that has leaked, while another chooses its events."""
+    theirs, mine = Webhook.objects.get(pk=hook.pk), Webhook.objects.get(pk=hook.pk)
+    services.change(team.owner, theirs, url=f"{receiver.url}/safe")
+    services.change(team.owner, mine, events=["run.started"])
+    hook.refresh_from_db()
+    assert (hook.url, hook.events) == (f"{receiver.url}/safe", ["run.started"])
+    Webhook.objects.filter(pk=hook.pk).delete()
+    with pytest.raises(Conflict, match="deleted meanwhile"):
+        services.change(team.owner, mine, events=["run.failed"])
 
 
 def test_a_workspace_has_a_bounded_number_of_hooks(team, receiver, monkeypatch):
