@@ -35,4 +35,4 @@ def _may_listen(secret: str, run_id: int) -> bool:
     membership = bearer(secret, LISTENING)
     if membership is None or not membership.may(access.READER):
         return False
-    return Run.objects.filter(id=run_id, experiment__workspace_id=membership.workspace_id).exists()
+    return Run.objects.present().filter(id=run_id, experiment__workspace_id=membership.workspace_id).exists()

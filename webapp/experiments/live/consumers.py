@@ -202,7 +202,7 @@ class WorkspaceFeed(GroupFeed):
 
     def greeting(self) -> list[dict[str, Any]]:
         """Queued runs are left out: a list announces them as new, and cannot tell that it has them on another page."""
-        runs = Run.objects.with_names().filter(experiment__workspace_id=self.workspace_id)
+        runs = Run.objects.with_names().present().filter(experiment__workspace_id=self.workspace_id)
         moved = runs.filter(state_at__gte=timezone.now() - JUST_NOW).exclude(state=Run.State.QUEUED)
         return [{"type": "run", **serializers.run(run, config=False)} for run in moved.order_by("-id")[:MOST_GREETED]]
 

@@ -200,5 +200,5 @@ def changes(membership: Membership) -> "QuerySet[RunChange]":
 
 def ids_of(membership: Membership, chosen: Iterable[Any]) -> list[int]:
     """The ids in `chosen` that are runs of the workspace, each once, newest first."""
-    ours = Run.objects.filter(experiment__workspace_id=membership.workspace_id, pk__in=set(chosen))
+    ours = Run.objects.present().filter(experiment__workspace_id=membership.workspace_id, pk__in=set(chosen))
     return list(ours.order_by("-pk").values_list("pk", flat=True))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
 from django.db import transaction
-from django.db.models import BigIntegerField, F, Func, QuerySet, TextField
+from django.db.models import BigIntegerField, F, Func, TextField
 from django.db.models.functions import Cast
 from django.http import Http404
 from django.utils import timezone
@@ -127,7 +127,7 @@ def _change(membership: Membership, kind: str, ids: Sequence[int], word: str = "
     if not 1 <= len(ids) <= MAX_AT_ONCE:
         raise Invalid("Choose runs first.", {"runs": f"1 to {MAX_AT_ONCE:,} at once"})
     with transaction.atomic():
-        rows = list(_locked(membership, ids))
+        rows = list(_locked(membership, ids).present())
         change = RunChange(workspace_id=membership.workspace_id, kind=kind, word=word, made_by=membership.user)
         if kind == Kind.GROUP:
             change.before = {str(row.pk): row.group for row in rows if row.group != word}
@@ -137,7 +137,7 @@ def _change(membership: Membership, kind: str, ids: Sequence[int], word: str = "
     return change
 
 
-def _locked(membership: Membership, ids: Sequence[int]) -> "QuerySet[Run]":
+def _locked(membership: Membership, ids: Sequence[int]) -> RunQuerySet:
     """Locks the runs in the order of their ids, so that two actions on the same runs cannot deadlock."""
     ours = Run.objects.filter(pk__in=ids, experiment__workspace_id=membership.workspace_id)
     return ours.only("pk", "state", "archived_at", "group").order_by("pk").select_for_update(of=("self",), no_key=True)
@@ -207,7 +207,7 @@ def _in(membership: Membership, ids: Sequence[int], states: Collection[str]) -> 
     """Raises Invalid at `runs`."""
     if not 1 <= len(ids) <= MAX_AT_ONCE:
         raise Invalid("Choose runs first.", {"runs": f"1 to {MAX_AT_ONCE:,} at once"})
-    mine = Run.objects.with_names().filter(pk__in=ids, experiment__workspace_id=membership.workspace_id)
+    mine = Run.objects.with_names().present().filter(pk__in=ids, experiment__workspace_id=membership.workspace_id)
     return mine.filter(state__in=states).order_by("pk")
 
 

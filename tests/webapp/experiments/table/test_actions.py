@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from tests.concurrency import concurrently
 from tests.team import ApiClient, browser
@@ -13,7 +14,8 @@ from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
 from webapp.experiments.lifecycle import services as lifecycle
 from webapp.experiments.models import Run, RunChange, RunStar, RunTag
-from webapp.experiments.table import services
+from webapp.experiments.table import queries, services
+from webapp.tracking.models import LoggedRun
 
 pytestmark = pytest.mark.django_db
 
@@ -274,6 +276,20 @@ def test_of_two_people_who_change_the_notes_at_once_one_is_told(runs, team):
     )
     runs[0].refresh_from_db()
     assert sorted(type(each).__name__ for each in got) == ["Conflict", "Run"] and runs[0].notes in ("a", "b")
+
+
+def test_actions_leave_a_run_that_its_program_has_deleted(api, runs, team):
+    """Its page is gone for everybody, so nobody can have meant it."""
+    ids = [run.pk for run in runs]
+    gone = runs[0]
+    LoggedRun.objects.create(run=gone, key=f"{gone.pk:032}", door="mlflow", deleted_at=timezone.now())
+    change = services.tag(team.researcher, ids, "kept")
+    assert change.runs == sorted(ids[1:]) and tags(gone) == []
+    Run.objects.filter(pk__in=ids).update(state="running")
+    assert services.stop(team.researcher, ids) == len(ids) - 1
+    gone.refresh_from_db()
+    assert gone.state == "running"
+    assert queries.ids_of(team.researcher, ids) == sorted(ids[1:], reverse=True)
 
 
 def test_an_end_of_a_line_counts_once_in_notes(as_researcher, runs):
