@@ -138,9 +138,8 @@ def _answered(membership: Any, version: Any, name: str, answers: int) -> Any:
 def drained(read: Callable[..., str], project: Any, people: Any) -> None:
     from webapp.annotation.publishing import answers as written
 
-    ids = written.ids(project, False)
-    for start in range(0, len(ids), written.AT_A_TIME):
-        read(project, people, ids[start : start + written.AT_A_TIME], False)
+    for part in written.at_this_moment(project, False).parts():
+        read(project, people, part)
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:

@@ -2,7 +2,8 @@
 
 import json
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -55,7 +56,7 @@ _PAGE = (
     f"{_SELECT} WHERE answer.project_id = %s AND answer.id > %s AND (answer.current OR %s) ORDER BY answer.id LIMIT %s"
 )
 _OF_IDS = f"{_SELECT} WHERE answer.id = ANY(%s) ORDER BY answer.id"
-_IDS = "SELECT id FROM annotation_answer WHERE project_id = %s AND (current OR %s) ORDER BY id"
+_IDS = "SELECT id, current FROM annotation_answer WHERE project_id = %s AND (current OR %s) ORDER BY id"
 
 
 def page(
@@ -67,27 +68,42 @@ def page(
         return [_record(project, people, row) for row in cursor.fetchall()]
 
 
-def ids(project: Project, revisions: bool) -> Sequence[int]:
-    """The answers of an export, oldest first, as they are at one moment: so an answer that changes while the file is sent is in it once.
-    Eight bytes for each."""
-    found = array("q")
+@dataclass(frozen=True)
+class Moment:
+    """The answers of an export as they are at one moment, oldest first, so that an answer that changes while the file is sent is in it as it was.
+    Nine bytes for each."""
+
+    ids: "array[int]"
+    current: bytearray
+
+    def parts(self) -> Iterator["Moment"]:
+        """The same by `AT_A_TIME`."""
+        for start in range(0, len(self.ids), AT_A_TIME):
+            end = start + AT_A_TIME
+            yield Moment(self.ids[start:end], self.current[start:end])
+
+
+def at_this_moment(project: Project, revisions: bool) -> Moment:
+    """The current answers; with `revisions`, superseded ones too."""
+    ids, current = array("q"), bytearray()
     with connection.cursor() as cursor:
         cursor.execute(_IDS, [project.pk, revisions])
         while rows := cursor.fetchmany(10 * AT_A_TIME):
-            found.extend(pk for (pk,) in rows)
-    return found
+            ids.extend(pk for pk, _ in rows)
+            current.extend(was_current for _, was_current in rows)
+    return Moment(ids, current)
 
 
-def _of_ids(project: Project, people: Faces, ids: Sequence[int], revisions: bool) -> list[dict[str, Any]]:
+def _of(project: Project, people: Faces, moment: Moment) -> list[dict[str, Any]]:
+    was_current = dict(zip(moment.ids, moment.current, strict=True))
     with connection.cursor() as cursor:
-        cursor.execute(_OF_IDS, [list(ids)])
+        cursor.execute(_OF_IDS, [list(moment.ids)])
         rows = [_record(project, people, row) for row in cursor.fetchall()]
-    # without revisions, each was current when the export began
-    return rows if revisions else [row | _as_current(row) for row in rows]
+    return [row | _replaced_since(row, bool(was_current[row["id"]])) for row in rows]
 
 
-def _as_current(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {} if row["current"] else {"current": True, "state": "standing"}
+def _replaced_since(row: Mapping[str, Any], was_current: bool) -> dict[str, Any]:
+    return {"current": True, "state": "standing"} if was_current and not row["current"] else {}
 
 
 def _record(project: Project, people: Faces, row: tuple[Any, ...]) -> dict[str, Any]:
@@ -118,9 +134,9 @@ def _record(project: Project, people: Faces, row: tuple[Any, ...]) -> dict[str, 
     }
 
 
-def lines(project: Project, people: Faces, ids: Sequence[int], revisions: bool) -> str:
-    """The answers with these ids as JSON Lines."""
-    found = _of_ids(project, people, ids, revisions)
+def lines(project: Project, people: Faces, moment: Moment) -> str:
+    """The answers as JSON Lines."""
+    found = _of(project, people, moment)
     return "".join(json.dumps(row, ensure_ascii=False, default=_plain) + "\n" for row in found)
 
 
@@ -136,10 +152,10 @@ def table_head(project: Project, people: Faces) -> str:
     return spreadsheets.lines([[*names, *_columns(project)]])
 
 
-def table_rows(project: Project, people: Faces, ids: Sequence[int], revisions: bool) -> str:
-    """The answers with these ids as lines of the CSV, with the parts of the answer in their own columns."""
+def table_rows(project: Project, people: Faces, moment: Moment) -> str:
+    """The answers as lines of the CSV, with the parts of the answer in their own columns."""
     columns = _columns(project)
-    return spreadsheets.lines([_cells(row, columns) for row in _of_ids(project, people, ids, revisions)])
+    return spreadsheets.lines([_cells(row, columns) for row in _of(project, people, moment)])
 
 
 def _columns(project: Project) -> Mapping[str, Callable[[Mapping[str, Any]], Any]]:

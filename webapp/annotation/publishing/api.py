@@ -1,6 +1,6 @@
 """Exports of answers over the API: a page at a time, as a file, and as a version of the dataset."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -177,20 +177,18 @@ def export(
     people = faces(project, named=access.named(membership, given.names))
     audit.record(membership, membership.user, "project.exported", project, format=format, names=bool(given.names))
     kind = "text/csv; charset=utf-8" if format == "csv" else "application/x-ndjson"
-    ids = queries.ids(project, given.revisions)
-    response = StreamingHttpResponse(_chunks(project, people, format, ids, given.revisions), content_type=kind)
+    moment = queries.at_this_moment(project, given.revisions)
+    response = StreamingHttpResponse(_chunks(project, people, format, moment), content_type=kind)
     response["Content-Disposition"] = f'attachment; filename="{safe_name(project.name)}-answers.{format}"'
     return response
 
 
-async def _chunks(
-    project: Project, people: Faces, format: str, ids: Sequence[int], revisions: bool
-) -> AsyncIterator[bytes]:
+async def _chunks(project: Project, people: Faces, format: str, moment: queries.Moment) -> AsyncIterator[bytes]:
     read = queries.table_rows if format == "csv" else queries.lines
     if format == "csv":
         yield queries.table_head(project, people).encode()
-    for start in range(0, len(ids), queries.AT_A_TIME):
-        text = await sync_to_async(read)(project, people, ids[start : start + queries.AT_A_TIME], revisions)
+    for part in moment.parts():
+        text = await sync_to_async(read)(project, people, part)
         yield text.encode()
 
 

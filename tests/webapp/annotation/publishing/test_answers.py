@@ -94,10 +94,12 @@ def test_superseded_revisions_come_only_when_asked_for(pairs, team):
     assert sorted(row["state"] for row in rows) == ["standing"] * 6 + ["superseded"]
 
 
+@pytest.mark.parametrize("revisions", [False, True])
 @pytest.mark.parametrize("format", ["jsonl", "csv"])
-def test_an_answer_that_changes_while_the_file_is_sent_is_in_it_once(pairs, team, monkeypatch, format):
+def test_an_answer_that_changes_while_the_file_is_sent_is_in_it_as_it_was(pairs, team, monkeypatch, format, revisions):
     monkeypatch.setattr(queries, "AT_A_TIME", 2)
-    response = ApiClient(team.reviewer).get(f"/projects/{pairs.pk}/answers/export", format=format)
+    path = f"/projects/{pairs.pk}/answers/export"
+    response = ApiClient(team.reviewer).get(path, format=format, revisions=revisions)
 
     async def read() -> str:
         found = b""
