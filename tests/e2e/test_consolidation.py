@@ -7,9 +7,10 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.look import check_look
-from tests.team import browser
+from tests.team import ApiClient, browser
 from tests.timeouts import SECONDS
 from tests.webapp.annotation.answers import annotators, answer, make_project, preference, ranking, rubric
+from tests.webapp.annotation.review.test_review import decide
 from webapp.annotation.agreement import refresh
 from webapp.annotation.models import Comment, Resolution
 from webapp.annotation.publishing import services as publish
@@ -63,6 +64,25 @@ def test_pairs_are_decided_and_saved_by_keys_alone(open_page, team):
     page.get_by_role("link", name="All tasks").click()
     expect(page.locator(".remark")).to_contain_text("Say what a source is.")
     check_look(page)
+
+
+def test_a_double_click_undoes_one_decision(open_page, team):
+    made = make_project(team, n=1)
+    for person, strength in zip(annotators(team, made), (-3, 3), strict=True):
+        answer(made.tasks.get(), person, preference(strength))
+    refresh.bring_up_to_date(made)
+    task, api = made.tasks.get(), ApiClient(team.reviewer)
+    for value in ("-1", "3"):
+        shown = api.get(f"/tasks/{task.pk}/review").json()
+        decide(api, task, shown, {"strength": {"action": "set", "value": value}}, drop=True)
+    page = open_page(browser(team.reviewer))
+    page.goto(f"/projects/{made.pk}/review/{task.pk}")
+    undo = page.locator("[data-undo]")
+    undo.click()
+    expect(page.locator(".toast").last).to_contain_text("The decision was undone.")
+    undo.dispatch_event("click", {"detail": 2})  # a slow double click: the first click has its answer before the second comes
+    page.wait_for_timeout(500)
+    assert Resolution.objects.get(task=task).content["strength"] == -1
 
 
 def test_a_reviewer_reads_formulas_and_the_passage_that_a_reason_is_tied_to(open_page, team):

@@ -391,7 +391,8 @@ document.addEventListener("keydown", (event) => {
 part("save").addEventListener("click", () => inTurn(save));
 part("rest").addEventListener("click", rest);
 part("unresolved").addEventListener("click", () => inTurn(leave));
-part("undo").addEventListener("click", undoDecision);
+// the second click of a double click would undo the decision that the first one has brought back
+part("undo").addEventListener("click", (event) => event.detail < 2 && undoDecision());
 root.addEventListener("click", (event) => {
   const button = event.target.closest("[data-remark]");
   if (button) remark(button.dataset.remark);
