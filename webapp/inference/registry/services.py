@@ -212,14 +212,16 @@ def change_model(
 
     Raises Invalid at `name`.
     """
-    before = model.name
+    before, given = model.name, []
     if name is not None:
         model.name = names.checked(name, "model")
+        given.append("name")
     if description is not None:
         model.description = description
+        given.append("description")
     try:
         with transaction.atomic():
-            model.save(update_fields=["name", "description"])
+            model.save(update_fields=given)  # somebody else may change the other one at the same time
             audit.record(membership, membership.user, "model.changed", model, name=model.name, before=before)
     except IntegrityError as error:
         raise Invalid("The name is taken.", {"name": "another model of this workspace has it"}) from error

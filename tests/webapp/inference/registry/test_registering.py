@@ -192,3 +192,12 @@ def test_what_stock_libraries_save_scores_here_as_it_does_there(team, tmp_path):
     for row, score in zip(rows, expected, strict=True):
         loaded = RewardModel(whole_directory(queries.source(row), tmp_path / f"kept-{row.name}"))
         assert loaded.scores([Message(role="user", content="Hi")], ["Hello."]) == [pytest.approx(score, abs=1e-5)]
+
+
+@pytest.mark.django_db
+def test_a_new_name_and_a_new_description_at_once_do_not_undo_each_other(team, model):  # noqa: F811
+    theirs, mine = (RegisteredModel.objects.get(pk=model.pk) for _ in range(2))
+    services.change_model(team.owner, theirs, name="renamed")
+    services.change_model(team.researcher, mine, description="Better at logic.")
+    model.refresh_from_db()
+    assert (model.name, model.description) == ("renamed", "Better at logic.")
