@@ -74,11 +74,13 @@ def project_new(request: HttpRequest) -> HttpResponseBase:
 @never_cache
 @require_GET
 def project(request: HttpRequest, project_id: int) -> HttpResponseBase:
-    """The project's progress, pace, people, and what needs attention. htmx asks whether the tasks are there, and then loads the page again."""
+    """The project's progress, pace, people, and what needs attention. htmx asks whether the tasks are there, or cannot be made (`failed`: the page says so
+    already), and then loads the page again."""
     membership = require(request)
     row = access.project_read(membership, project_id)
     if request.headers.get("HX-Request"):
-        return HttpResponse(status=204, headers={"HX-Refresh": "true"} if row.tasks_made else {})
+        news = row.tasks_made or bool(row.tasks_problem) != ("failed" in request.GET)
+        return HttpResponse(status=204, headers={"HX-Refresh": "true"} if news else {})
     context = page_context.context(membership, row, "overview")
     refresh.current_report(row)
     people = persons.people(row)

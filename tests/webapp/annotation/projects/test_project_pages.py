@@ -564,8 +564,8 @@ class TestTheStartPage:
 
 
 def test_the_overview_waits_for_the_tasks_and_then_loads_itself_again(as_researcher, project):
-    def asked() -> HttpResponse:
-        return as_researcher.get(address, headers={"HX-Request": "true"})
+    def asked(known: str = "") -> HttpResponse:
+        return as_researcher.get(address + known, headers={"HX-Request": "true"})
 
     address, words = f"/projects/{project.pk}", "The tasks are being made"
     Task.objects.all().delete()
@@ -574,7 +574,11 @@ def test_the_overview_waits_for_the_tasks_and_then_loads_itself_again(as_researc
         html = as_researcher.get(page).content.decode()
         assert words in html and f'hx-get="{address}"' in html
     assert (asked().status_code, asked().headers.get("HX-Refresh")) == (204, None)
-    Project.objects.update(tasks_made=True)
+    Project.objects.update(tasks_problem="IndexError: list index out of range")
+    assert asked().headers.get("HX-Refresh") == "true"
+    assert asked("?failed").headers.get("HX-Refresh") is None
+    assert f'hx-get="{address}?failed"' in as_researcher.get(address).content.decode()
+    Project.objects.update(tasks_problem="", tasks_made=True)
     assert (asked().status_code, asked().headers.get("HX-Refresh")) == (204, "true")
     assert words not in as_researcher.get(address).content.decode()
 
