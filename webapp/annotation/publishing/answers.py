@@ -77,7 +77,7 @@ class Moment:
     current: bytearray
 
     def parts(self) -> Iterator["Moment"]:
-        """The same by `AT_A_TIME`."""
+        """The answers in parts of `AT_A_TIME`."""
         for start in range(0, len(self.ids), AT_A_TIME):
             end = start + AT_A_TIME
             yield Moment(self.ids[start:end], self.current[start:end])
