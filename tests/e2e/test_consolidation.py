@@ -80,7 +80,8 @@ def test_a_double_click_undoes_one_decision(open_page, team):
     undo = page.locator("[data-undo]")
     undo.click()
     expect(page.locator(".toast").last).to_contain_text("The decision was undone.")
-    undo.dispatch_event("click", {"detail": 2})  # a slow double click: the first click has its answer before the second comes
+    # a slow double click: the first click has its answer before the second comes
+    undo.dispatch_event("click", {"detail": 2})
     page.wait_for_timeout(500)
     assert Resolution.objects.get(task=task).content["strength"] == -1
 
