@@ -289,7 +289,7 @@ def delete(membership: Membership, run: Run) -> None:
             raise Conflict("Stop the run first: only runs that are over can be deleted.", code="still_running")
         if starting_points.awaiting(row).exists():
             raise Conflict("Another run continues from its checkpoint and has not copied it yet.", code="in_use")
-        if job := exporting.under_way(row).first():
+        if job := exporting.under_way([row.pk]).first():
             raise Conflict(f"Job {job.pk} exports a checkpoint of it. Stop that job, or wait for it.", code="in_use")
         for model in RegisteredModel.objects.filter(artifact__run=row):
             _delete_output(membership, model)

@@ -1,6 +1,7 @@
 """Exports of kept checkpoints: a job of the cluster writes the model, and it is registered."""
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 from django.db import transaction
@@ -50,9 +51,9 @@ def export(membership: Membership, artifact: Artifact) -> WeightsJob:
         )
 
 
-def under_way(run: Run) -> QuerySet[WeightsJob]:
-    """Exports of checkpoints of this run that are not over."""
-    jobs = WeightsJob.objects.filter(kind=WeightsJob.Kind.EXPORT, params__run=run.pk)
+def under_way(ids: Collection[int]) -> QuerySet[WeightsJob]:
+    """Exports of checkpoints of runs with these ids that are not over."""
+    jobs = WeightsJob.objects.filter(kind=WeightsJob.Kind.EXPORT, params__run__in=list(ids))
     return jobs.exclude(state__in=JOBS_OVER)
 
 

@@ -13,13 +13,11 @@ from operator import itemgetter, or_
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from webapp.evaluation.models import Evaluation
-from webapp.weights.models import WeightsJob
-from webapp.weights.states import OVER as JOBS_OVER
 
 from ... import recipe_metrics
 from ...metrics import points
 from ...models import OVER, Artifact, ChainStep, ChainWait, Run, SharedRun
-from .. import artifacts
+from .. import artifacts, exporting
 from ..starting_points import CHECKPOINT
 
 Step = tuple[int, int]
@@ -122,8 +120,7 @@ def _forked(ids: Collection[int]) -> Iterable[Step]:
 
 
 def _exported(ids: Collection[int]) -> Iterable[Step]:
-    jobs = WeightsJob.objects.filter(kind=WeightsJob.Kind.EXPORT).exclude(state__in=JOBS_OVER)
-    asked = jobs.filter(params__run__in=list(ids)).values_list("params__run", "params__step")
+    asked = exporting.under_way(ids).values_list("params__run", "params__step")
     return [(int(run_id), int(step)) for run_id, step in asked]
 
 
