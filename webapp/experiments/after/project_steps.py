@@ -180,7 +180,7 @@ def _train(membership: Membership, *, step: ChainStep, project: Project) -> None
     step.run = launching.launch(
         membership,
         recipe=asked["recipe"],
-        config=named_rows.renamed(step.workspace_id, asked["recipe"], asked["config"], asked.get("named_rows", {})),
+        config=rounds.config_today(step),
         dataset=DatasetChoice(id=version.dataset_id, version=version.number),
         experiment=asked["experiment"],
         name=step.name,

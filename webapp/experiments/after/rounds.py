@@ -142,13 +142,18 @@ def _make(membership: Membership, step: ChainStep, first: Run) -> None:
         step.evaluation = _evaluate(membership, step, first)
 
 
+def config_today(step: ChainStep) -> dict[str, Any]:
+    """The config of a run that waits, in which its models and judges have the names of today. Raises ConfigInvalid."""
+    asked = step.asked
+    return named_rows.renamed(step.workspace_id, asked["recipe"], asked["config"], asked.get("named_rows", {}))
+
+
 def _train(membership: Membership, step: ChainStep, first: Run) -> Run:
     asked = step.asked
-    config = named_rows.renamed(step.workspace_id, asked["recipe"], asked["config"], asked.get("named_rows", {}))
     return launching.launch(
         membership,
         recipe=asked["recipe"],
-        config=_with_judges(membership, config, asked.get("judges", {}), first),
+        config=_with_judges(membership, config_today(step), asked.get("judges", {}), first),
         dataset=checks.DatasetChoice(**asked["dataset"]),
         model=_output(first).name if asked["with_output"] else None,
         experiment=asked["experiment"],
