@@ -5,6 +5,11 @@ from collections.abc import Collection
 from django.db.models import BooleanField, F, Func, TextField, Value
 
 
+def array_text(ids: Collection[int]) -> str:
+    """The ids as the text of an array of Postgres: Django and the driver would write thousands of them one by one."""
+    return f"{{{','.join(map(str, ids))}}}"
+
+
 class Among(Func):
     """Whether a column holds one of the ids: as one array, because the database reads ten thousand values one after the other slowly."""
 
@@ -13,5 +18,4 @@ class Among(Func):
     output_field = BooleanField()
 
     def __init__(self, name: str, ids: Collection[int]) -> None:
-        # as one text: Django and the driver would write thousands of ids one by one
-        super().__init__(F(name), Value(f"{{{','.join(map(str, ids))}}}", output_field=TextField()))
+        super().__init__(F(name), Value(array_text(ids), output_field=TextField()))

@@ -15,7 +15,7 @@ from webapp.core.problems import Invalid
 
 from ..models import Run
 from . import columns, keyset, queries, seed_groups
-from .among import Among
+from .among import Among, array_text
 from .columns import Column, Source
 from .language import QueryProblem, parse, quote_text
 from .models import RunColumn, RunTag
@@ -161,9 +161,8 @@ def _values(ids: Collection[int], shown: Iterable[Column]) -> Held:
     found: Held = {column.name: {} for each in by_pk.values() for column in each}
     if not by_pk:
         return found
-    runs = f"{{{','.join(map(str, ids))}}}"  # the driver would write thousands of ids one by one
     with connection.cursor() as cursor:
-        cursor.execute(VALUES, {"runs": runs, "columns": list(by_pk)})
+        cursor.execute(VALUES, {"runs": array_text(ids), "columns": list(by_pk)})
         rows = cursor.fetchall()
     places = {
         pk: [(found[column.name], NUMBERS.index(column.attribute)) for column in each] for pk, each in by_pk.items()
