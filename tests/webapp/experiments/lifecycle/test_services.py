@@ -216,17 +216,22 @@ def test_a_run_that_somebody_deletes_meanwhile_is_not_there(run, team, pressed, 
         changes(team, stale)[pressed]()
 
 
-@pytest.mark.parametrize("meanwhile", [False, True], ids=["before the request", "during the request"])
-def test_of_two_who_delete_a_run_the_second_is_told_on_the_list(run, team, as_researcher, monkeypatch, meanwhile):
+@pytest.fixture(params=[False, True], ids=["before the request", "during the request"])
+def deleted(request, run, team, monkeypatch):
+    """The run as it was before the owner deleted it."""
     lifecycle.stop(team.researcher, run)
     stale = fresh(run)
     lifecycle.delete(team.owner, fresh(run))
-    if meanwhile:
+    if request.param:
         monkeypatch.setattr(access, "run_write", lambda membership, run_id: stale)
+    return stale
+
+
+def test_of_two_who_delete_a_run_the_second_is_told_on_the_list(run, team, as_researcher, deleted):
     answer = as_researcher.post(f"/runs/{run.pk}/delete")
     assert (answer.status_code, answer.headers["Location"]) == (302, "/experiments")
     told = as_researcher.get("/experiments").content.decode()
-    assert f"{team.owner.user} has already deleted {stale} (" in told and " UTC)." in told
+    assert f"{team.owner.user} has already deleted {deleted} (" in told and " UTC)." in told
 
 
 @pytest.mark.parametrize(("erased", "who"), [(False, "You have"), (True, "Somebody has")])
@@ -261,17 +266,11 @@ def test_nobody_else_is_told_of_a_deleted_run(run, team, as_outsider, as_researc
     assert "already deleted" not in gone.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("meanwhile", [False, True], ids=["before the request", "during the request"])
-def test_a_second_deletion_by_the_api_says_who_was_first(run, team, api, monkeypatch, meanwhile):
-    lifecycle.stop(team.researcher, run)
-    stale = fresh(run)
-    lifecycle.delete(team.owner, fresh(run))
-    if meanwhile:
-        monkeypatch.setattr(access, "run_write", lambda membership, run_id: stale)
+def test_a_second_deletion_by_the_api_says_who_was_first(run, team, api, deleted):
     answer = api.delete(f"/runs/{run.pk}")
     told = answer.json()["error"]
     assert (answer.status_code, told["code"]) == (404, "not_found")
-    assert told["message"].startswith(f"{team.owner.user} has already deleted {stale} (")
+    assert told["message"].startswith(f"{team.owner.user} has already deleted {deleted} (")
 
 
 @pytest.mark.django_db(transaction=True)
