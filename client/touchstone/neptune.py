@@ -105,9 +105,8 @@ def _sorted(rows: list[dict[str, Any]]) -> Iterator[Part]:
         kind, path = row["attribute_type"], str(row["attribute_path"])
         if kind in PLAIN:
             value = row.get(PLAIN[kind])
-            if (
-                value is not None
-            ):  # the exporter writes a row without a value for each attribute that only other runs have
+            # the exporter writes a row without a value for each attribute that only other runs have
+            if value is not None:
                 part.config[path] = ", ".join(value) if isinstance(value, list) else value
         elif row["timestamp"] is None and all(row.get(name) is None for name in VALUES):
             continue  # such a row of a series

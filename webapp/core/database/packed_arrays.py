@@ -18,9 +18,8 @@ INT, BIGINT, TEXT, DOUBLE, TIME, JSONB = 23, 20, 25, 701, 1184, 3802
 MISSING = struct.pack(">i", -1)
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _SIZE, _DOUBLE = struct.Struct(">i").pack, struct.Struct(">id").pack
-_HEAD = struct.Struct(
-    ">iiiii"
-).pack  # dimensions, whether values are missing, type of the elements, their number, lower bound
+# dimensions, whether values are missing, type of the elements, their number, lower bound
+_HEAD = struct.Struct(">iiiii").pack
 
 
 @dataclass(frozen=True)

@@ -288,6 +288,5 @@ def _short(value: float | None) -> float | None:
     if value is None:
         return None
     short = float(f"{value:.5g}")
-    return (
-        short if math.isfinite(short) else value
-    )  # the largest numbers would be rounded to infinity, which JSON lacks
+    # the largest numbers would be rounded to infinity, which JSON lacks
+    return short if math.isfinite(short) else value
